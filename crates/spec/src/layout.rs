@@ -1,0 +1,167 @@
+//! A tensor's shape over its storage: sizes, strides and offset, in elements. Pure arithmetic.
+
+use crate::dims::{Dims, MAX_RANK, checked_product};
+use crate::{Error, Kind, Result};
+use std::fmt;
+
+/// Sizes, strides and offset, in elements.
+///
+/// Invariants, checked by every constructor:
+/// - **L1** `sizes.len() == strides.len() <= MAX_RANK`.
+/// - **L2** the product of sizes fits `isize`.
+/// - **L3** `offset + Σ (size-1)·stride + 1`, the number of elements that a storage must have, fits
+///   `isize` after multiplication by 16, the widest element (the sum counts only when no size is 0; the
+///   offset fits on its own always).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Layout {
+    sizes: Dims,
+    strides: Dims,
+    offset: usize,
+}
+
+/// The most elements that an offset or extent may reach: `isize::MAX` bytes of the widest element.
+const MAX_EXTENT: usize = isize::MAX as usize / 16;
+
+impl Layout {
+    /// A layout of exactly these sizes, strides and offset.
+    ///
+    /// # Errors
+    /// [`Kind::Shape`] when the lists differ in length, the rank exceeds 64, or a number overflows.
+    pub fn new(sizes: Dims, strides: Dims, offset: usize) -> Result<Layout> {
+        if sizes.len() != strides.len() {
+            return Err(Error::new(
+                Kind::Shape,
+                format!("mismatch in length of strides and shape: {sizes:?} and {strides:?}"),
+            ));
+        }
+        if sizes.len() > MAX_RANK {
+            return Err(Error::new(
+                Kind::Shape,
+                format!("tensors have at most {MAX_RANK} dimensions, got {}", sizes.len()),
+            ));
+        }
+        let numel = checked_product(&sizes)?;
+        let extent = if numel == 0 {
+            Some(offset)
+        } else {
+            sizes.iter().zip(&strides).try_fold(offset, |sum, (&n, &s)| {
+                sum.checked_add((n - 1).checked_mul(s)?)
+            })
+        };
+        match extent {
+            Some(e) if e < MAX_EXTENT => Ok(Layout { sizes, strides, offset }),
+            _ => Err(Error::new(
+                Kind::Shape,
+                format!("storage size calculation overflowed with sizes {sizes:?}, strides {strides:?} and offset {offset}"),
+            )),
+        }
+    }
+
+    /// The same without the checks, for arithmetic that keeps L1–L3 by construction.
+    #[inline]
+    pub(crate) fn new_unchecked(sizes: Dims, strides: Dims, offset: usize) -> Layout {
+        let layout = Layout { sizes, strides, offset };
+        debug_assert!(
+            Layout::new(layout.sizes.clone(), layout.strides.clone(), offset).is_ok(),
+            "L1-L3 broken by {layout:?}"
+        );
+        layout
+    }
+
+    /// Row-major sizes from offset 0. Strides count a size of 0 as 1, as PyTorch's do.
+    ///
+    /// # Errors
+    /// [`Kind::Shape`] when the rank exceeds 64 or the number of elements overflows.
+    ///
+    /// ```
+    /// use osteon_spec::Layout;
+    /// assert_eq!(Layout::contiguous(&[2, 0, 3]).unwrap().strides(), [3, 3, 1]);
+    /// ```
+    pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
+        let mut strides = Dims::from_elem(1, sizes.len());
+        let mut next: usize = 1;
+        for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+            *stride = next;
+            // Beyond a size of 0 a stride may be as large as it likes: it is never walked.
+            next = next.saturating_mul(size.max(1)).min(MAX_EXTENT);
+        }
+        Layout::new(Dims::from_slice(sizes), strides, 0)
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The sizes.
+    #[inline]
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// The strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &[usize] {
+        &self.strides
+    }
+
+    /// The first element's position in the storage, in elements.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        // L2: the product fits.
+        self.sizes.iter().product()
+    }
+
+    /// The number of elements that a storage must have for this layout: the last position + 1, or
+    /// 0 for a layout without elements.
+    #[inline]
+    pub fn required_len(&self) -> usize {
+        if self.numel() == 0 {
+            return 0;
+        }
+        // L3: the sum fits.
+        let span: usize = self.sizes.iter().zip(&self.strides).map(|(&n, &s)| (n - 1) * s).sum();
+        self.offset + span + 1
+    }
+
+    /// The same dims at another offset.
+    ///
+    /// # Errors
+    /// [`Kind::Shape`] when the reach overflows.
+    pub fn with_offset(&self, offset: usize) -> Result<Layout> {
+        Layout::new(self.sizes.clone(), self.strides.clone(), offset)
+    }
+}
+
+/// `(2, 3)@(3, 1)+4`, the notation of the documentation; the offset is left out when 0.
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, v: &[usize]| {
+            write!(f, "(")?;
+            for (i, x) in v.iter().enumerate() {
+                write!(f, "{}{x}", if i > 0 { ", " } else { "" })?;
+            }
+            write!(f, ")")
+        };
+        list(f, &self.sizes)?;
+        write!(f, "@")?;
+        list(f, &self.strides)?;
+        if self.offset != 0 {
+            write!(f, "+{}", self.offset)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
