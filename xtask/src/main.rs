@@ -1,1 +1,41 @@
-fn main() {}
+//! `cargo xtask`: the project's own commands.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use xtask::{ci, tidy};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci [--only STEPS] [--skip STEPS]    everything that continuous integration checks
+  tidy                                the project's own rules
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap_or(Path::new("."));
+    let done = match args.split_first() {
+        Some((command, rest)) => match command.as_str() {
+            "ci" => ci::Selection::parse(rest).and_then(|selection| ci::run(root, &selection)),
+            "tidy" => tidy::run(root),
+            "help" | "--help" | "-h" => {
+                print!("{USAGE}");
+                return ExitCode::SUCCESS;
+            }
+            _ => Err(format!("unknown command {command:?}\n{USAGE}")),
+        },
+        None => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("{}", message.trim_end());
+            ExitCode::from(2)
+        }
+    }
+}

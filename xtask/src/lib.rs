@@ -1,0 +1,6 @@
+//! The project's own commands, as a library so that tests can run them.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod ci;
+pub mod tidy;
