@@ -1,1 +1,29 @@
-//! TEMP
+//! CPU loops over raw pointers and a [`Plan`](osteon_spec::Plan).
+//!
+//! Kernels allocate nothing and know no tensor. A kernel is looked up once, for an operation and its
+//! dtypes, and then walks a plan; operands that have another dtype than the loop computes in are
+//! converted block by block on the stack, never as a whole. Work is split over the threads of
+//! [`par`], and no result depends on their number.
+//!
+//! Every function that takes pointers is `unsafe` under one contract, the *walk contract*: for each
+//! operand, every position of the plan, counted in bytes from the operand's pointer, holds one
+//! element of the operand's size within one live allocation, aligned for its dtype, initialised
+//! unless it is only written. Nothing else writes what is read, and nothing else touches what is
+//! written, until the function returns. A destination may be an input as well where it is the
+//! same memory at the same positions; otherwise what is written overlaps nothing that is read.
+
+#![deny(missing_docs)]
+
+mod copy;
+mod element;
+mod fill;
+pub mod naive;
+pub mod par;
+mod transpose;
+
+pub use copy::copy;
+pub use element::{Bool, Element, F8E4M3FN, F8E5M2};
+pub use fill::fill;
+pub use half::{bf16, f16};
+pub use num_complex::Complex;
+pub use osteon_spec::DType;

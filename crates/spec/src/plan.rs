@@ -266,9 +266,7 @@ impl<const N: usize> Plan<N> {
                     offsets = step(offsets, dim.strides, 1);
                     break;
                 }
-                for k in 0..N {
-                    offsets[k] -= dim.strides[k] * (dim.size as isize - 1);
-                }
+                offsets = step(offsets, dim.strides.map(isize::wrapping_neg), dim.size - 1);
                 *i = 0;
             }
         }
@@ -295,8 +293,8 @@ fn goes_outside<const N: usize>(a: &PlanDim<N>, b: &PlanDim<N>) -> Option<bool> 
 
 #[inline(always)]
 fn step<const N: usize>(mut offsets: [isize; N], strides: [isize; N], by: usize) -> [isize; N] {
-    for k in 0..N {
-        offsets[k] += strides[k] * by as isize;
+    for (offset, stride) in offsets.iter_mut().zip(strides) {
+        *offset += stride * by as isize;
     }
     offsets
 }

@@ -1,0 +1,400 @@
+//! Fork and join over a few parked threads.
+//!
+//! Not a work-stealing pool: a thread that waits here runs nothing but its own loop, so locks held
+//! around a kernel can never meet foreign work. A loop that finds the pool taken, or that runs
+//! inside another loop, runs on its own thread alone.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
+
+use sync::{Arc, AtomicBool, AtomicUsize, Builder, Condvar, JoinHandle, Mutex};
+
+#[cfg(not(loom))]
+mod sync {
+    pub use std::sync::atomic::{AtomicBool, AtomicUsize};
+    pub use std::sync::{Arc, Condvar, Mutex};
+    pub use std::thread::{Builder, JoinHandle};
+}
+#[cfg(loom)]
+mod sync {
+    pub use loom::sync::atomic::{AtomicBool, AtomicUsize};
+    pub use loom::sync::{Arc, Condvar, Mutex};
+    pub use loom::thread::{Builder, JoinHandle};
+}
+
+/// How long a thread looks for the next loop, or for the end of one, before it sleeps: some 20 µs,
+/// the cost of waking it.
+const SPINS: usize = if cfg!(loom) { 0 } else { 1000 };
+
+/// Chunks for each thread: with fewer, a thread that shares its core holds up the others.
+const CHUNKS_PER_THREAD: usize = 8;
+
+thread_local! {
+    /// Whether this thread is inside a loop already.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// 0 until first asked for.
+static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
+
+/// The number of threads that loops run on: [`set_num_threads`], else the environment variable
+/// `OSTEON_NUM_THREADS`, else the number of cores this process may use.
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let n = std::env::var("OSTEON_NUM_THREADS")
+                .ok()
+                .and_then(|v| v.trim().parse().ok())
+                .filter(|&n| n > 0)
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+            // Two threads that come here together agree; `set_num_threads` in between wins.
+            let _ = THREADS.compare_exchange(0, n, Ordering::Relaxed, Ordering::Relaxed);
+            THREADS.load(Ordering::Relaxed)
+        }
+        n => n,
+    }
+}
+
+/// Sets the number of threads that loops run on from now on, the calling thread included; 0 counts
+/// as 1. Results never depend on it.
+pub fn set_num_threads(n: usize) {
+    THREADS.store(n.max(1), Ordering::Relaxed);
+}
+
+/// Runs `body` on ranges that together are `0..total`, on several threads when there is more than
+/// `grain` of work. Ranges are at least `grain` long (but the last), and which thread runs which
+/// is chance: a body whose result depends on the ranges must take units that do not (rows, blocks
+/// of a fixed size).
+///
+/// # Panics
+/// When `body` does, on this thread, after every thread has left `body`.
+#[inline]
+pub fn par_for(total: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
+    if total <= grain || INSIDE.get() || num_threads() == 1 {
+        if total > 0 {
+            body(0..total);
+        }
+        return;
+    }
+    static POOL: OnceLock<Pool> = OnceLock::new();
+    POOL.get_or_init(Pool::new)
+        .par_for(num_threads(), total, grain, &body);
+}
+
+/// The threads behind [`par_for`], apart from the process's one instance so that it can be tested.
+///
+/// Invariants:
+/// - **R1** while `State::job` is some, that job is alive.
+/// - **R2** a worker uses a job only while it counts in `State::joined`; it starts to count under the
+///   lock, while `job` is some.
+/// - **R3** [`Pool::par_for`] returns after `job` is none and `joined` is 0.
+#[derive(Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+    /// Taken by the one loop that the pool works on.
+    busy: AtomicBool,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// A job was posted, or the pool ends.
+    posted: Condvar,
+    /// A worker left the job.
+    left: Condvar,
+    /// Counts jobs; a copy of `State::epoch` to look at without the lock.
+    epoch: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct State {
+    job: Option<JobRef>,
+    /// Counts jobs, so that a worker joins each at most once.
+    epoch: usize,
+    /// How many more workers may join the job.
+    seats: usize,
+    joined: usize,
+    asleep: usize,
+    quit: bool,
+}
+
+/// A [`Job`] whose lifetime is kept by R1–R3.
+#[derive(Clone, Copy, Debug)]
+struct JobRef(*const Job<'static>);
+
+// SAFETY: a `Job` is `Sync`, and R1–R3 keep it alive while another thread uses it.
+unsafe impl Send for JobRef {}
+
+struct Job<'a> {
+    body: &'a (dyn Fn(Range<usize>) + Sync),
+    next: AtomicUsize,
+    total: usize,
+    chunk: usize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Job<'_> {
+    /// Takes chunks until none is left.
+    fn work(&self) {
+        loop {
+            let start = self.next.fetch_add(self.chunk, Ordering::Relaxed);
+            if start >= self.total {
+                return;
+            }
+            let range = start..self.total.min(start + self.chunk);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
+                self.next.store(self.total, Ordering::Relaxed);
+                self.panic.lock().unwrap().get_or_insert(panic);
+                return;
+            }
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool::new()
+    }
+}
+
+impl Pool {
+    /// A pool without threads: they come with the first loops that want them.
+    pub fn new() -> Pool {
+        Pool {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    job: None,
+                    epoch: 0,
+                    seats: 0,
+                    joined: 0,
+                    asleep: 0,
+                    quit: false,
+                }),
+                posted: Condvar::new(),
+                left: Condvar::new(),
+                epoch: AtomicUsize::new(0),
+            }),
+            busy: AtomicBool::new(false),
+            workers: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// [`par_for`] on this pool with at most `threads` threads, the calling one included.
+    pub fn par_for(
+        &self,
+        threads: usize,
+        total: usize,
+        grain: usize,
+        body: &(dyn Fn(Range<usize>) + Sync),
+    ) {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return body(0..total);
+        }
+        let mut chunk = grain
+            .max(total.div_ceil(threads * CHUNKS_PER_THREAD))
+            .max(1);
+        if chunk > 1024 {
+            // Chunks of elements begin on cache lines where the data does.
+            chunk = chunk.next_multiple_of(64);
+        }
+        let helpers = (threads - 1).min(total.div_ceil(chunk) - 1);
+        self.grow(helpers);
+        let job = Job {
+            body,
+            next: AtomicUsize::new(0),
+            total,
+            chunk,
+            panic: Mutex::new(None),
+        };
+        self.post(&job, helpers);
+        let outer = INSIDE.replace(true);
+        job.work();
+        INSIDE.set(outer);
+        self.retire();
+        self.busy.store(false, Ordering::Release);
+        let panic = job.panic.lock().unwrap().take();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Starts workers up to this number. Where the system refuses, fewer do the work.
+    fn grow(&self, helpers: usize) {
+        let mut workers = self.workers.lock().unwrap();
+        while workers.len() < helpers {
+            let shared = self.shared.clone();
+            let name = format!("osteon-{}", workers.len() + 1);
+            match Builder::new().name(name).spawn(move || shared.serve()) {
+                Ok(handle) => workers.push(handle),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn post(&self, job: &Job, helpers: usize) {
+        let shared = &*self.shared;
+        let mut state = shared.state.lock().unwrap();
+        // R1: `retire` takes the job out before `par_for` returns; nothing in between can unwind.
+        state.job = Some(JobRef(std::ptr::from_ref(job).cast()));
+        state.epoch = state.epoch.wrapping_add(1);
+        state.seats = helpers;
+        shared.epoch.store(state.epoch, Ordering::Release);
+        for _ in 0..helpers.min(state.asleep) {
+            shared.posted.notify_one();
+        }
+    }
+
+    /// Takes the job back and waits for the workers that joined it.
+    fn retire(&self) {
+        let mut state = self.shared.state.lock().unwrap();
+        // A worker that wakes only now finds no job, and nobody waits for it.
+        state.job = None;
+        for _ in 0..SPINS {
+            if state.joined == 0 {
+                return;
+            }
+            drop(state);
+            std::hint::spin_loop();
+            state = self.shared.state.lock().unwrap();
+        }
+        while state.joined > 0 {
+            state = self.shared.left.wait(state).unwrap();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.state.lock().unwrap().quit = true;
+        self.shared.posted.notify_all();
+        for worker in self.workers.lock().unwrap().drain(..) {
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Shared {
+    /// A worker's life.
+    fn serve(&self) {
+        INSIDE.set(true);
+        let mut seen = 0;
+        while let Some((job, epoch)) = self.join(seen) {
+            seen = epoch;
+            // SAFETY: R1, R2: this worker counts in `joined`.
+            unsafe { &*job.0 }.work();
+            let mut state = self.state.lock().unwrap();
+            state.joined -= 1;
+            if state.joined == 0 {
+                self.left.notify_one();
+            }
+        }
+    }
+
+    /// Waits for a job after the `seen`th and joins it; none when the pool ends.
+    fn join(&self, seen: usize) -> Option<(JobRef, usize)> {
+        for _ in 0..SPINS {
+            if self.epoch.load(Ordering::Acquire) != seen {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let mut state = self.state.lock().unwrap();
+        loop {
+            if state.quit {
+                return None;
+            }
+            if let Some(job) = state.job
+                && state.epoch != seen
+                && state.seats > 0
+            {
+                state.seats -= 1;
+                state.joined += 1;
+                return Some((job, state.epoch));
+            }
+            state.asleep += 1;
+            state = self.posted.wait(state).unwrap();
+            state.asleep -= 1;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    fn touched(total: usize, f: impl Fn(&(dyn Fn(Range<usize>) + Sync))) {
+        let counts: Vec<AtomicU32> = (0..total).map(|_| AtomicU32::new(0)).collect();
+        f(&|range| {
+            for i in range {
+                counts[i].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
+    }
+
+    #[test]
+    fn every_index_is_met_once() {
+        let pool = Pool::new();
+        for threads in [1, 2, 3, 9] {
+            for (total, grain) in [(1, 1), (7, 2), (1000, 1), (100_000, 64), (5, 100)] {
+                touched(total, |body| pool.par_for(threads, total, grain, body));
+            }
+        }
+    }
+
+    #[test]
+    fn a_loop_inside_a_loop_or_beside_one_runs_alone() {
+        let pool = Pool::new();
+        pool.par_for(4, 64, 1, &|range| {
+            let here = std::thread::current().id();
+            for _ in range {
+                pool.par_for(4, 100, 1, &|inner| {
+                    assert_eq!(inner, 0..100);
+                    assert_eq!(std::thread::current().id(), here);
+                });
+                par_for(1 << 20, 1, |inner| assert_eq!(inner, 0..1 << 20));
+            }
+        });
+        // Four threads that loop at once: each does all of its work, and none waits for another.
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for _ in 0..50 {
+                        touched(5000, |body| pool.par_for(3, 5000, 10, body));
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_comes_back_and_the_pool_lives() {
+        let pool = Pool::new();
+        for _ in 0..20 {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                pool.par_for(4, 100, 1, &|range| {
+                    assert!(!range.contains(&37), "thirty-seven")
+                });
+            }));
+            let payload = caught.unwrap_err();
+            assert_eq!(*payload.downcast::<&str>().unwrap(), "thirty-seven");
+            touched(100, |body| pool.par_for(4, 100, 1, body));
+        }
+    }
+
+    #[test]
+    fn little_work_stays_here() {
+        let here = std::thread::current().id();
+        par_for(100, 100, |range| {
+            assert_eq!(range, 0..100);
+            assert_eq!(std::thread::current().id(), here);
+        });
+        par_for(0, 1, |_| panic!("nothing to do"));
+    }
+}

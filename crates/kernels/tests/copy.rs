@@ -1,0 +1,105 @@
+//! Copies and fills against plain counting, for every width and kind of layout.
+
+mod common;
+
+use osteon_kernels::{copy, fill, naive};
+use osteon_spec::{Layout, Plan};
+use proptest::prelude::*;
+
+fn bytes(layout: &Layout, width: usize, seed: u8) -> Vec<u8> {
+    (0..layout.required_len() * width)
+        .map(|i| {
+            (i as u8)
+                .wrapping_mul(31)
+                .wrapping_add((i >> 8) as u8)
+                .wrapping_add(seed)
+        })
+        .collect()
+}
+
+fn check_copy(shape: &[usize], to: &Layout, from: &Layout, width: usize) {
+    let src = bytes(from, width, 1);
+    let mut got = bytes(to, width, 100);
+    let mut want = got.clone();
+    for (d, s) in naive::positions(shape, to)
+        .into_iter()
+        .zip(naive::positions(shape, from))
+    {
+        want[d * width..][..width].copy_from_slice(&src[s * width..][..width]);
+    }
+    let plan = Plan::new(shape, [(to, width), (from, width)]);
+    // SAFETY: the buffers hold all that the layouts reach.
+    unsafe { copy(&plan, got.as_mut_ptr(), src.as_ptr(), width) };
+    assert!(got == want, "{to} from {from}, width {width}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn copies((shape, to, from) in common::shape().prop_flat_map(|s| (
+        Just(s.clone()), common::dense_or_stepped(s.clone()), common::broadcasting(s),
+    ))) {
+        for width in [1, 2, 4, 8, 16] {
+            check_copy(&shape, &to, &from, width);
+        }
+    }
+
+    #[test]
+    fn fills((shape, to) in common::shape().prop_flat_map(|s| (
+        Just(s.clone()), common::dense_or_stepped(s.clone()),
+    ))) {
+        for width in [1, 2, 4, 8, 16] {
+            let value = &b"osteon is a bone"[..width];
+            let mut got = bytes(&to, width, 5);
+            let mut want = got.clone();
+            for d in naive::positions(&shape, &to) {
+                want[d * width..][..width].copy_from_slice(value);
+            }
+            let plan = Plan::new(&shape, [(&to, width)]);
+            // SAFETY: the buffer holds all that the layout reaches.
+            unsafe { fill(&plan, got.as_mut_ptr(), value.as_ptr(), width) };
+            prop_assert!(got == want, "{} width {}", to, width);
+        }
+    }
+}
+
+fn layout(sizes: &[usize], strides: &[usize]) -> Layout {
+    Layout::new(sizes.into(), strides.into(), 0).unwrap()
+}
+
+/// Sizes that several threads share, with whole tiles, edges and dims around the matrix.
+#[test]
+fn large_copies() {
+    for width in [1, 2, 4, 8, 16] {
+        for [a, b, c] in [[1, 1000, 700], [3, 257, 300], [300, 17, 64]] {
+            let rows = layout(&[a, b, c], &[b * c, c, 1]);
+            for strides in [[1, a, a * b], [b, 1, a * b], [c * b, 1, b], [c * b, c, 1]] {
+                check_copy(&[a, b, c], &rows, &layout(&[a, b, c], &strides), width);
+            }
+        }
+        check_copy(
+            &[500, 400],
+            &layout(&[500, 400], &[800, 2]),
+            &layout(&[500, 1], &[1, 1]),
+            width,
+        );
+    }
+}
+
+#[test]
+fn filling_an_expanded_destination_writes_its_one_row() {
+    let expanded = layout(&[1000, 1000], &[0, 1]);
+    let mut got = vec![0u32; 1000];
+    let plan = Plan::new(&[1000, 1000], [(&expanded, 4)]);
+    // SAFETY: the buffer holds the one row that the layout reaches.
+    unsafe {
+        fill(
+            &plan,
+            got.as_mut_ptr().cast(),
+            7u32.to_ne_bytes().as_ptr(),
+            4,
+        )
+    };
+    assert!(got.iter().all(|&x| x == 7));
+}
