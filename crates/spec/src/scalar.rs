@@ -83,7 +83,13 @@ mod tests {
         assert_eq!(Scalar::from(u64::MAX), Scalar::UInt(u64::MAX));
         assert_eq!(Scalar::from(f16::from_f32(0.5)), Scalar::Float(0.5));
         assert_eq!(Scalar::from(bf16::from_f32(0.5)), Scalar::Float(0.5));
-        assert_eq!(Scalar::from(0.1f32), Scalar::Float(0.100_000_001_490_116_12));
-        assert_eq!(Scalar::from(Complex::new(1f32, -2.0)), Scalar::Complex(1.0, -2.0));
+        assert_eq!(
+            Scalar::from(0.1f32),
+            Scalar::Float(0.100_000_001_490_116_12)
+        );
+        assert_eq!(
+            Scalar::from(Complex::new(1f32, -2.0)),
+            Scalar::Complex(1.0, -2.0)
+        );
     }
 }

@@ -1,1 +1,2 @@
 //! TEMP
+pub mod format;
