@@ -8,7 +8,7 @@ use std::fmt;
 ///
 /// Invariants, checked by every constructor:
 /// - **L1** `sizes.len() == strides.len() <= MAX_RANK`.
-/// - **L2** the product of sizes fits `isize`.
+/// - **L2** every size, every stride and the product of sizes fit `isize`.
 /// - **L3** `offset + Σ (size-1)·stride + 1`, the number of elements that a storage must have, fits
 ///   `isize` after multiplication by 16, the widest element (the sum counts only when no size is 0; the
 ///   offset fits on its own always).
@@ -20,7 +20,7 @@ pub struct Layout {
 }
 
 /// The most elements that an offset or extent may reach: `isize::MAX` bytes of the widest element.
-const MAX_EXTENT: usize = isize::MAX as usize / 16;
+pub(crate) const MAX_EXTENT: usize = isize::MAX as usize / 16;
 
 impl Layout {
     /// A layout of exactly these sizes, strides and offset.
@@ -37,22 +37,47 @@ impl Layout {
         if sizes.len() > MAX_RANK {
             return Err(Error::new(
                 Kind::Shape,
-                format!("tensors have at most {MAX_RANK} dimensions, got {}", sizes.len()),
+                format!(
+                    "tensors have at most {MAX_RANK} dimensions, got {}",
+                    sizes.len()
+                ),
             ));
         }
         let numel = checked_product(&sizes)?;
+        // A size of 0 hides the other sizes from the product, a size of 1 its stride from the extent.
+        if sizes
+            .iter()
+            .chain(&strides)
+            .any(|&n| n > isize::MAX as usize)
+        {
+            return Err(Error::new(
+                Kind::Shape,
+                format!(
+                    "a size or stride does not fit 63 bits in sizes {sizes:?}, strides {strides:?}"
+                ),
+            ));
+        }
         let extent = if numel == 0 {
             Some(offset)
         } else {
-            sizes.iter().zip(&strides).try_fold(offset, |sum, (&n, &s)| {
-                sum.checked_add((n - 1).checked_mul(s)?)
-            })
+            sizes
+                .iter()
+                .zip(&strides)
+                .try_fold(offset, |sum, (&n, &s)| {
+                    sum.checked_add((n - 1).checked_mul(s)?)
+                })
         };
         match extent {
-            Some(e) if e < MAX_EXTENT => Ok(Layout { sizes, strides, offset }),
+            Some(e) if e < MAX_EXTENT => Ok(Layout {
+                sizes,
+                strides,
+                offset,
+            }),
             _ => Err(Error::new(
                 Kind::Shape,
-                format!("storage size calculation overflowed with sizes {sizes:?}, strides {strides:?} and offset {offset}"),
+                format!(
+                    "storage size calculation overflowed with sizes {sizes:?}, strides {strides:?} and offset {offset}"
+                ),
             )),
         }
     }
@@ -60,12 +85,23 @@ impl Layout {
     /// The same without the checks, for arithmetic that keeps L1–L3 by construction.
     #[inline]
     pub(crate) fn new_unchecked(sizes: Dims, strides: Dims, offset: usize) -> Layout {
-        let layout = Layout { sizes, strides, offset };
+        let layout = Layout {
+            sizes,
+            strides,
+            offset,
+        };
         debug_assert!(
             Layout::new(layout.sizes.clone(), layout.strides.clone(), offset).is_ok(),
             "L1-L3 broken by {layout:?}"
         );
         layout
+    }
+
+    /// The stride of `n` steps of a stride. It can only overflow where it is never walked, and then
+    /// stays at the most that L2 allows.
+    #[inline]
+    pub(crate) fn stride_of(stride: usize, n: usize) -> usize {
+        stride.saturating_mul(n).min(isize::MAX as usize)
     }
 
     /// Row-major sizes from offset 0. Strides count a size of 0 as 1, as PyTorch's do.
@@ -82,8 +118,7 @@ impl Layout {
         let mut next: usize = 1;
         for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
             *stride = next;
-            // Beyond a size of 0 a stride may be as large as it likes: it is never walked.
-            next = next.saturating_mul(size.max(1)).min(MAX_EXTENT);
+            next = Layout::stride_of(next, size.max(1));
         }
         Layout::new(Dims::from_slice(sizes), strides, 0)
     }
@@ -115,8 +150,8 @@ impl Layout {
     /// The number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        // L2: the product fits.
-        self.sizes.iter().product()
+        // L2: the product fits, or a size is 0 and whatever wrapped before ends at 0.
+        self.sizes.iter().fold(1, |n, &size| n.wrapping_mul(size))
     }
 
     /// The number of elements that a storage must have for this layout: the last position + 1, or
@@ -127,7 +162,12 @@ impl Layout {
             return 0;
         }
         // L3: the sum fits.
-        let span: usize = self.sizes.iter().zip(&self.strides).map(|(&n, &s)| (n - 1) * s).sum();
+        let span: usize = self
+            .sizes
+            .iter()
+            .zip(&self.strides)
+            .map(|(&n, &s)| (n - 1) * s)
+            .sum();
         self.offset + span + 1
     }
 

@@ -3,18 +3,34 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod broadcast;
 mod device;
 mod dims;
 mod dtype;
+mod elementwise;
 mod error;
+mod infer;
 mod layout;
+mod permute;
 mod plan;
+mod predicates;
+mod reinterpret;
+mod reshape;
 mod scalar;
+mod shape;
+mod slice;
+mod split;
 
+pub use broadcast::broadcast_shapes;
 pub use device::Device;
 pub use dims::{Dims, MAX_RANK, checked_product, wrap_dim};
 pub use dtype::{Category, DType};
+pub use elementwise::elementwise_output;
 pub use error::{Error, Kind, OomReport, Result};
+pub use infer::{Operand, result_type};
 pub use layout::Layout;
 pub use plan::{Plan, PlanDim};
+pub use predicates::MemoryFormat;
+pub use reshape::{Blocked, ReshapeInfo, infer_size};
 pub use scalar::Scalar;
+pub use split::Sections;
