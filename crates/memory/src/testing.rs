@@ -1,0 +1,127 @@
+//! Tools for testing against a pool: bounded memory that can be made to fail.
+
+use std::ptr::NonNull;
+
+use crate::os::SystemMemory;
+use crate::raw::{RawError, RawMemory};
+
+/// One fixed region as a source of memory.
+///
+/// Pieces are taken from its lowest free addresses, so that addresses are predictable. It makes
+/// out-of-memory situations exact:
+///
+/// ```
+/// use osteon_memory::{Pool, testing::Arena};
+/// const MIB: usize = 1 << 20;
+/// let mut pool = Pool::new(Arena::new(320 * MIB));
+/// let mut blocks: Vec<_> = (0..20).map(|i| pool.alloc(16 * MIB, i)).collect::<Result<_, _>>()?;
+/// // Every second one goes: 160 MiB are free, but no two pieces touch.
+/// for i in (0..10).rev() {
+///     pool.free(blocks.swap_remove(2 * i));
+/// }
+/// assert!(pool.alloc(100 * MIB, 20).is_err());
+/// assert_eq!(pool.largest_free().unwrap().size, 16 * MIB);
+/// # Ok::<(), osteon_memory::AllocError>(())
+/// ```
+///
+/// The region is address space until it is touched. It is given back when the arena is dropped
+/// with nothing mapped, and leaked otherwise, because blocks may still lie in it.
+#[derive(Debug)]
+pub struct Arena {
+    base: NonNull<u8>,
+    bytes: usize,
+    granule: usize,
+    /// Which granules are mapped.
+    mapped: Vec<bool>,
+    can_unmap: bool,
+    maps_left: Option<usize>,
+}
+
+// SAFETY: the region belongs to the arena alone; `base` is an address in it.
+unsafe impl Send for Arena {}
+
+impl Arena {
+    /// A region of that many bytes (rounded up to 2 MiB) that takes nothing back.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no such region.
+    pub fn new(bytes: usize) -> Arena {
+        let granule = SystemMemory::new().granularity();
+        Arena::with_granule(bytes, granule, false)
+    }
+
+    /// The same with another granularity (a power of two from 4096 to 2 MiB), which may take
+    /// memory back.
+    ///
+    /// # Panics
+    ///
+    /// If the granularity is not one of these, or the system has no such region.
+    pub fn with_granule(bytes: usize, granule: usize, can_unmap: bool) -> Arena {
+        let mut system = SystemMemory::new();
+        let unit = system.granularity();
+        assert!(granule.is_power_of_two() && (4096..=unit).contains(&granule));
+        let bytes = bytes.next_multiple_of(unit);
+        let base = system.map(bytes).expect("address space for an arena");
+        let mapped = vec![false; bytes / granule];
+        Arena {
+            base,
+            bytes,
+            granule,
+            mapped,
+            can_unmap,
+            maps_left: None,
+        }
+    }
+
+    /// Refuses to map after that many further pieces; `None` for no such bound.
+    pub fn fail_after(&mut self, maps: Option<usize>) {
+        self.maps_left = maps;
+    }
+}
+
+// SAFETY: pieces are aligned parts of one zeroed region that lives until `drop` finds it unused;
+// `mapped` keeps them disjoint; what comes back is zeroed before it is handed out again.
+unsafe impl RawMemory for Arena {
+    fn granularity(&self) -> usize {
+        self.granule
+    }
+
+    fn map(&mut self, bytes: usize) -> Result<NonNull<u8>, RawError> {
+        if self.maps_left == Some(0) {
+            return Err(RawError::Exhausted);
+        }
+        let n = bytes / self.granule;
+        let first = self.mapped.windows(n).position(|w| !w.contains(&true));
+        let first = first.ok_or(RawError::Exhausted)?;
+        self.mapped[first..first + n].fill(true);
+        self.maps_left = self.maps_left.map(|left| left - 1);
+        // SAFETY: `first` is a granule of the region.
+        Ok(unsafe { self.base.add(first * self.granule) })
+    }
+
+    unsafe fn unmap(&mut self, ptr: NonNull<u8>, bytes: usize) -> Result<(), RawError> {
+        assert!(self.can_unmap, "a fixed arena takes nothing back");
+        let first = (ptr.addr().get() - self.base.addr().get()) / self.granule;
+        let granules = &mut self.mapped[first..first + bytes / self.granule];
+        assert!(granules.iter().all(|&m| m), "unmapped twice");
+        granules.fill(false);
+        // SAFETY: mapped until now, and the caller promises that nothing uses it.
+        unsafe { ptr.write_bytes(0, bytes) };
+        Ok(())
+    }
+
+    fn can_unmap(&self) -> bool {
+        self.can_unmap
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if !self.mapped.contains(&true) {
+            // SAFETY: the whole region as it was mapped, and no piece of it is out. A refusal
+            // leaks it.
+            let _ = unsafe { SystemMemory::new().unmap(self.base, self.bytes) };
+        }
+    }
+}
