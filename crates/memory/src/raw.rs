@@ -28,6 +28,17 @@ pub unsafe trait RawMemory: Send {
     /// There is no more memory. Nothing has changed then.
     fn map(&mut self, bytes: usize) -> Result<NonNull<u8>, RawError>;
 
+    /// Maps `bytes` bytes as [`map`](Self::map) does, directly behind a mapped piece that ends at
+    /// `end`, so that what is free at that end is of use.
+    ///
+    /// # Errors
+    ///
+    /// The addresses are not free, or the source does not choose addresses.
+    fn extend(&mut self, end: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, RawError> {
+        let _ = (end, bytes);
+        Err(RawError::Exhausted)
+    }
+
     /// Gives back `bytes` bytes at `ptr`: any part of what was mapped, in whole granules.
     ///
     /// # Errors

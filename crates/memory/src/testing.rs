@@ -1,6 +1,8 @@
 //! Tools for testing against a pool: bounded memory that can be made to fail.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::os::SystemMemory;
 use crate::raw::{RawError, RawMemory};
@@ -34,7 +36,7 @@ pub struct Arena {
     /// Which granules are mapped.
     mapped: Vec<bool>,
     can_unmap: bool,
-    maps_left: Option<usize>,
+    maps_left: Arc<AtomicUsize>,
 }
 
 // SAFETY: the region belongs to the arena alone; `base` is an address in it.
@@ -70,13 +72,26 @@ impl Arena {
             granule,
             mapped,
             can_unmap,
-            maps_left: None,
+            maps_left: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
 
-    /// Refuses to map after that many further pieces; `None` for no such bound.
-    pub fn fail_after(&mut self, maps: Option<usize>) {
-        self.maps_left = maps;
+    /// How many further pieces can be mapped before all are refused, to be set by a test.
+    pub fn maps_left(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.maps_left)
+    }
+
+    fn index(&self, ptr: NonNull<u8>) -> usize {
+        (ptr.addr().get() - self.base.addr().get()) / self.granule
+    }
+
+    fn take(&mut self, first: usize, n: usize) -> Result<NonNull<u8>, RawError> {
+        let left = self.maps_left.load(Ordering::Relaxed);
+        let left = left.checked_sub(1).ok_or(RawError::Exhausted)?;
+        self.maps_left.store(left, Ordering::Relaxed);
+        self.mapped[first..first + n].fill(true);
+        // SAFETY: `first` is a granule of the region.
+        Ok(unsafe { self.base.add(first * self.granule) })
     }
 }
 
@@ -88,21 +103,22 @@ unsafe impl RawMemory for Arena {
     }
 
     fn map(&mut self, bytes: usize) -> Result<NonNull<u8>, RawError> {
-        if self.maps_left == Some(0) {
-            return Err(RawError::Exhausted);
-        }
         let n = bytes / self.granule;
         let first = self.mapped.windows(n).position(|w| !w.contains(&true));
-        let first = first.ok_or(RawError::Exhausted)?;
-        self.mapped[first..first + n].fill(true);
-        self.maps_left = self.maps_left.map(|left| left - 1);
-        // SAFETY: `first` is a granule of the region.
-        Ok(unsafe { self.base.add(first * self.granule) })
+        self.take(first.ok_or(RawError::Exhausted)?, n)
+    }
+
+    fn extend(&mut self, end: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, RawError> {
+        let (first, n) = (self.index(end), bytes / self.granule);
+        match self.mapped.get(first..first + n) {
+            Some(behind) if !behind.contains(&true) => self.take(first, n),
+            _ => Err(RawError::Exhausted),
+        }
     }
 
     unsafe fn unmap(&mut self, ptr: NonNull<u8>, bytes: usize) -> Result<(), RawError> {
         assert!(self.can_unmap, "a fixed arena takes nothing back");
-        let first = (ptr.addr().get() - self.base.addr().get()) / self.granule;
+        let first = self.index(ptr);
         let granules = &mut self.mapped[first..first + bytes / self.granule];
         assert!(granules.iter().all(|&m| m), "unmapped twice");
         granules.fill(false);

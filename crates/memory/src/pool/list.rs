@@ -36,27 +36,20 @@ impl List {
     };
 
     pub(super) fn push_first<T: Linked>(&mut self, nodes: &mut [T], i: u32) {
-        *nodes[i as usize].links() = Links {
-            before: NIL,
-            after: self.first,
-        };
-        match self.first {
-            NIL => self.last = i,
-            first => nodes[first as usize].links().before = i,
-        }
-        self.first = i;
+        self.insert(nodes, NIL, i);
     }
 
-    pub(super) fn push_last<T: Linked>(&mut self, nodes: &mut [T], i: u32) {
-        *nodes[i as usize].links() = Links {
-            before: self.last,
-            after: NIL,
+    /// Inserts behind an element, or with `NIL` as the first.
+    pub(super) fn insert<T: Linked>(&mut self, nodes: &mut [T], before: u32, i: u32) {
+        let after = match before {
+            NIL => std::mem::replace(&mut self.first, i),
+            before => std::mem::replace(&mut nodes[before as usize].links().after, i),
         };
-        match self.last {
-            NIL => self.first = i,
-            last => nodes[last as usize].links().after = i,
+        match after {
+            NIL => self.last = i,
+            after => nodes[after as usize].links().before = i,
         }
-        self.last = i;
+        *nodes[i as usize].links() = Links { before, after };
     }
 
     pub(super) fn remove<T: Linked>(&mut self, nodes: &mut [T], i: u32) {

@@ -61,7 +61,7 @@ pub struct Pool<R: RawMemory> {
 /// A pointer to memory that a [`RawMemory`] mapped, from the address that the books hold.
 fn pointer(addr: usize) -> NonNull<u8> {
     let addr = NonZero::new(addr).expect("mapped memory is not at address 0");
-    // `grow` exposed the provenance of every mapped range.
+    // `attach` exposed the provenance of every mapped range.
     NonNull::with_exposed_provenance(addr)
 }
 
@@ -251,28 +251,24 @@ impl<R: RawMemory> Pool<R> {
                 return Ok(chunk);
             }
         }
-        let bytes = size.next_multiple_of(self.granule);
-        self.make_way(bytes, size);
-        if let Err(reason) = self.grow(kind, bytes) {
+        self.make_way(kind, size);
+        let mut retry = false;
+        while let Err(Shortage { reason, over }) = self.grow(kind, size) {
             self.drop_spares();
-            if self.annex(kind, bytes)
+            if !retry
+                && self.annex(kind, size)
                 && let Some(chunk) = self.take_free(kind, size)?
             {
                 self.tally.num_alloc_retries += 1;
                 return Ok(chunk);
             }
             // A request that no release can satisfy leaves the cache alone.
-            let need = match reason {
-                AllocReason::Limit { limit } => {
-                    self.tally.reserved_bytes.all().saturating_add(bytes) - limit
-                }
-                _ => self.idle(),
-            };
+            let need = over.unwrap_or(self.idle());
             if need > self.idle() || self.release(need) == 0 {
                 return Err(reason);
             }
-            self.tally.num_alloc_retries += 1;
-            self.grow(kind, bytes)?;
+            self.tally.num_alloc_retries += u64::from(!retry);
+            retry = true;
         }
         let chunk = self.take_free(kind, size)?;
         Ok(chunk.expect("a range just mapped holds what it was mapped for"))
@@ -284,23 +280,75 @@ impl<R: RawMemory> Pool<R> {
             .map_err(no_books)
     }
 
-    /// Maps `bytes` (whole granules) more.
-    fn grow(&mut self, kind: PoolKind, bytes: usize) -> Result<(), AllocReason> {
-        // Two nodes for the range and one to split it, so that what follows cannot fail.
-        self.spaces[kind as usize].reserve(3, 1).map_err(no_books)?;
-        if let Some(limit) = self.limit
-            && self.tally.reserved_bytes.all().saturating_add(bytes) > limit
-        {
-            return Err(AllocReason::Limit { limit });
+    /// How to make room for a chunk of `size` bytes: the bytes to map (whole granules), and the
+    /// end of the segment to map them behind, whose free tail makes up the rest.
+    ///
+    /// Of all segments with enough addresses free behind them, the one with the least, so that
+    /// holes are filled first.
+    fn growth(&self, kind: PoolKind, size: usize) -> (usize, Option<usize>) {
+        let mut best = (size.next_multiple_of(self.granule), None);
+        let mut least = usize::MAX;
+        let mut segments = self.segments().peekable();
+        while let Some(segment) = segments.next() {
+            let end = segment.address + segment.size;
+            let missing = size.saturating_sub(segment.free_tail());
+            let (gap, head) = match segments.peek() {
+                Some(next) if next.kind == kind => (next.address - end, next.free_head()),
+                Some(next) => (next.address - end, 0),
+                None => (usize::MAX - end, 0),
+            };
+            if segment.kind == kind && gap < least && missing <= gap.saturating_add(head) {
+                (best, least) = (
+                    (missing.next_multiple_of(self.granule).min(gap), Some(end)),
+                    gap,
+                );
+            }
         }
-        let ptr = self.raw.map(bytes).map_err(|_| AllocReason::System)?;
+        best
+    }
+
+    /// Maps memory for a chunk of `size` bytes.
+    fn grow(&mut self, kind: PoolKind, size: usize) -> Result<(), Shortage> {
+        const SYSTEM: Shortage = Shortage {
+            reason: AllocReason::System,
+            over: None,
+        };
+        // Two nodes for the range and one to split it, so that what follows cannot fail.
+        self.spaces[kind as usize]
+            .reserve(3, 1)
+            .map_err(|_| SYSTEM)?;
+        if let (bytes, Some(end)) = self.growth(kind, size) {
+            self.within_limit(bytes)?;
+            if let Ok(ptr) = self.raw.extend(pointer(end), bytes) {
+                self.attach(kind, ptr, bytes);
+                return Ok(());
+            }
+        }
+        let bytes = size.next_multiple_of(self.granule);
+        self.within_limit(bytes)?;
+        let ptr = self.raw.map(bytes).map_err(|_| SYSTEM)?;
+        self.attach(kind, ptr, bytes);
+        Ok(())
+    }
+
+    fn within_limit(&self, more: usize) -> Result<(), Shortage> {
+        let after = self.tally.reserved_bytes.all().saturating_add(more);
+        match self.limit {
+            Some(limit) if after > limit => {
+                let (reason, over) = (AllocReason::Limit { limit }, Some(after - limit));
+                Err(Shortage { reason, over })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn attach(&mut self, kind: PoolKind, ptr: NonNull<u8>, size: usize) {
         self.tally.num_device_alloc += 1;
         let range = Range {
             addr: ptr.as_ptr().expose_provenance(),
-            size: bytes,
+            size,
         };
         self.spaces[kind as usize].attach(range, self.tick, &mut self.tally);
-        Ok(())
     }
 
     #[cold]
@@ -359,6 +407,12 @@ impl<R: RawMemory> Pool<R> {
     pub fn reset_accumulated(&mut self) {
         self.tally.reset_accumulated();
     }
+}
+
+/// Why memory could not be mapped, and by how much the limit would be passed.
+struct Shortage {
+    reason: AllocReason,
+    over: Option<usize>,
 }
 
 /// The pool's own books could not grow.

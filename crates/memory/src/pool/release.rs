@@ -75,8 +75,9 @@ impl<R: RawMemory> Pool<R> {
         t.reserved_bytes.all() - t.allocated_bytes.all() - t.inactive_split_bytes.all()
     }
 
-    /// Rule 1: before `bytes` more are mapped for a block of `size` bytes.
-    pub(super) fn make_way(&mut self, bytes: usize, size: usize) {
+    /// Rule 1: before memory is mapped for a chunk of `size` bytes.
+    pub(super) fn make_way(&mut self, kind: PoolKind, size: usize) {
+        let bytes = self.growth(kind, size).0;
         let live = self.tally.allocated_bytes.all().saturating_add(size);
         let peak = live.max(self.recent.peak());
         let ceiling = peak.saturating_add(peak / 16).saturating_add(SLACK);
@@ -127,6 +128,7 @@ impl<R: RawMemory> Pool<R> {
     /// resort where memory can be neither mapped nor unmapped. Returns whether any moved.
     pub(super) fn annex(&mut self, kind: PoolKind, bytes: usize) -> bool {
         let other = kind.other();
+        let bytes = bytes.next_multiple_of(self.granule);
         let mut moved = 0;
         while moved < bytes {
             let Some((_, chunk, range)) = self.spaces[other as usize].oldest(bytes - moved) else {

@@ -166,19 +166,21 @@ impl Space {
         }
     }
 
-    /// Enters a free chunk into `fit`, `idle` and the statistics.
-    fn file(&mut self, i: u32, tally: &mut Tally) {
+    /// Enters a free chunk into `fit`, `idle` (behind `older`) and the statistics.
+    fn file(&mut self, i: u32, older: u32, tally: &mut Tally) {
         self.fit.insert(&mut self.chunks, i);
         let whole = self.granules(i).size;
         if whole > 0 {
-            self.idle.push_last(&mut self.chunks, i);
+            self.idle.insert(&mut self.chunks, older, i);
         }
         let rest = self.chunks[i as usize].size - whole;
         tally.inactive_split_bytes.add(self.kind, rest);
         tally.inactive_split.add(self.kind, usize::from(rest > 0));
     }
 
-    fn unfile(&mut self, i: u32, tally: &mut Tally) {
+    /// Takes a free chunk out again and returns what was before it in `idle`, so that what
+    /// remains of it can keep its place.
+    fn unfile(&mut self, i: u32, tally: &mut Tally) -> u32 {
         self.fit.remove(&mut self.chunks, i);
         let whole = self.granules(i).size;
         if whole > 0 {
@@ -187,6 +189,7 @@ impl Space {
         let rest = self.chunks[i as usize].size - whole;
         tally.inactive_split_bytes.sub(self.kind, rest);
         tally.inactive_split.sub(self.kind, usize::from(rest > 0));
+        self.chunks[i as usize].idle.before
     }
 
     /// Takes `size` bytes from the front of the best fitting free chunk; the caller sets the state
@@ -201,7 +204,7 @@ impl Space {
         if i == NIL {
             return Ok(None);
         }
-        self.unfile(i, tally);
+        let older = self.unfile(i, tally);
         let Chunk {
             addr,
             size: whole,
@@ -214,7 +217,7 @@ impl Space {
             self.link(i, rest);
             self.link(rest, next);
             self.chunks[i as usize].size = size;
-            self.file(rest, tally);
+            self.file(rest, older, tally);
         }
         Ok(Some(i))
     }
@@ -235,7 +238,7 @@ impl Space {
             self.swallow(prev, i);
             joined = prev;
         }
-        self.file(joined, tally);
+        self.file(joined, self.idle.last, tally);
     }
 
     /// Makes the neighbour `next` a part of `i`.
@@ -305,6 +308,15 @@ impl Space {
         self.discard(high);
     }
 
+    /// The size of a chunk if it is free, or else 0.
+    pub(super) fn free_size(&self, i: u32) -> usize {
+        if self.is_free(i) {
+            self.chunk(i).size
+        } else {
+            0
+        }
+    }
+
     /// The chunk that has been idle for longest, since when, and the last granules inside it, at
     /// most `most` bytes (a multiple of the granule).
     pub(super) fn oldest(&self, most: usize) -> Option<(u64, u32, Range)> {
@@ -327,7 +339,7 @@ impl Space {
     /// Takes whole granules out of a free chunk and so out of the space. Two nodes and one
     /// segment must be reserved.
     pub(super) fn detach(&mut self, i: u32, range: Range, tally: &mut Tally) {
-        self.unfile(i, tally);
+        let older = self.unfile(i, tally);
         let Chunk {
             addr,
             size,
@@ -358,7 +370,7 @@ impl Space {
         if cut < end {
             above = self.node(cut, end - cut, state);
             self.link(above, next);
-            self.file(above, tally);
+            self.file(above, older, tally);
         }
         if cut < high_end {
             let last = self.chunks[edge as usize].prev;
@@ -372,7 +384,7 @@ impl Space {
         let mut below = prev;
         if addr < range.addr {
             self.chunks[i as usize].size = range.addr - addr;
-            self.file(i, tally);
+            self.file(i, older, tally);
             below = i;
         } else {
             self.discard(i);

@@ -36,8 +36,18 @@ impl fmt::Debug for SegmentInfo<'_> {
 }
 
 impl<'a> SegmentInfo<'a> {
+    /// The bytes of the chunk at its start, if that is free.
+    pub(super) fn free_head(&self) -> usize {
+        self.space.free_size(self.space.chunk(self.edge).next)
+    }
+
+    /// The bytes of the chunk at its end, if that is free.
+    pub(super) fn free_tail(&self) -> usize {
+        self.space.free_size(self.space.chunk(self.edge).prev)
+    }
+
     /// Its pieces, live and free, in order of address. They tile it. Allocates nothing.
-    pub fn blocks(&self) -> impl Iterator<Item = BlockInfo> + 'a {
+    pub fn blocks(&self) -> impl Iterator<Item = BlockInfo> + use<'a> {
         let SegmentInfo {
             edge, space, small, ..
         } = *self;
