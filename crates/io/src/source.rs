@@ -3,6 +3,7 @@
 use crate::error::{bad, out_of_memory};
 use osteon_spec::{Error, Kind, Result};
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 /// A file or a byte string, of a length that is known before anything is read.
@@ -95,6 +96,23 @@ pub(crate) fn zeroed(len: u64) -> Result<Vec<u8>> {
         .map_err(|_| out_of_memory(len as u64))?;
     buf.resize(len, 0);
     Ok(buf)
+}
+
+/// Bytes copied at a time.
+const WINDOW: u64 = 1 << 20;
+
+/// Copies a stretch of a source through a window of fixed size.
+pub(crate) fn copy(source: &Source, offset: u64, len: u64, out: &mut impl Write) -> Result<()> {
+    let mut window = zeroed(len.min(WINDOW))?;
+    let mut done = 0;
+    while done < len {
+        let n = (len - done).min(WINDOW) as usize;
+        source.read_at(offset + done, &mut window[..n])?;
+        out.write_all(&window[..n])
+            .map_err(|e| Error::io("cannot write", e))?;
+        done += n as u64;
+    }
+    Ok(())
 }
 
 #[cfg(unix)]

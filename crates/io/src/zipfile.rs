@@ -2,11 +2,11 @@
 //! byte of data is read.
 
 use crate::error::bad;
-use crate::source::Source;
+use crate::source::{Source, copy};
 use flate2::read::DeflateDecoder;
 use osteon_spec::{Error, Result};
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{Read, Write};
 
 const LOCAL: u32 = 0x0403_4b50;
 const CENTRAL: u32 = 0x0201_4b50;
@@ -490,6 +490,27 @@ fn inflate_exactly(stream: impl Read, size: u64) -> Result<Vec<u8>> {
 #[cold]
 pub(crate) fn inflating(e: std::io::Error) -> Error {
     bad(format!("cannot be inflated to its declared size: {e}"))
+}
+
+/// Compares a stored record's checksum with its bytes, through a window of fixed size.
+pub(crate) fn verify_stored(source: &Source, record: &Record) -> Result<()> {
+    let mut crc = CrcWriter(flate2::Crc::new());
+    copy(source, record.offset, record.length, &mut crc)?;
+    check_crc(crc.0.sum(), record.crc32)
+}
+
+/// Counts what is written into a checksum.
+struct CrcWriter(flate2::Crc);
+
+impl Write for CrcWriter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {

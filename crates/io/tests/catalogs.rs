@@ -122,6 +122,57 @@ fn an_index_is_its_shards() {
 }
 
 #[test]
+fn the_older_formats() {
+    // What `torch.load` says of the same files.
+    let show = |file: &str| {
+        let c = catalog(data().join(file)).unwrap().remove(0);
+        assert!(c.warnings.is_empty(), "{:?}", c.warnings);
+        let line = |t: &osteon_io::TensorEntry| {
+            format!("{} {} {} {}", t.name, t.dtype, t.layout, t.storage)
+        };
+        (
+            c.format.to_string(),
+            c.tensors.iter().map(line).collect::<Vec<_>>(),
+            c,
+        )
+    };
+    let (format, tensors, c) = show("small_legacy.pt");
+    assert_eq!(format, "pt-legacy");
+    assert_eq!(
+        tensors,
+        [
+            "head float32 (4)@(1) 0",
+            "all float32 (3, 4)@(4, 1) 0",
+            "t float32 (4, 3)@(1, 4) 0",
+            "h float16 (2)@(1) 1"
+        ]
+    );
+    assert_eq!(
+        c.storages.iter().map(|s| s.nbytes).collect::<Vec<_>>(),
+        [48, 4]
+    );
+
+    let (format, tensors, c) = show("old.tar.pt");
+    assert_eq!(format, "pt-tar");
+    assert_eq!(
+        tensors,
+        [
+            "w float32 (2, 3)@(3, 1) 0",
+            "part float32 (2)@(1)+3 0",
+            "n int64 (2)@(1) 1",
+            "again float32 (2, 3)@(3, 1) 0"
+        ]
+    );
+    assert_eq!(
+        c.storages
+            .iter()
+            .map(|s| (&*s.key, s.nbytes))
+            .collect::<Vec<_>>(),
+        [("100", 24), ("200", 16)]
+    );
+}
+
+#[test]
 fn broken_files_are_one_clear_error_that_names_the_file() {
     let mut dirs = vec![data().join("bad")];
     dirs.extend(shared().map(|d| d.join("bad")));

@@ -47,7 +47,7 @@ impl Machine {
         match c.byte()? {
             STOP => return self.pop().map(Some),
             PROTO => match c.byte()? {
-                0..=5 => {}
+                p @ 0..=5 => self.graph.protocol = p,
                 p => return Err(bad(format!("protocol {p} is not known"))),
             },
             FRAME => {

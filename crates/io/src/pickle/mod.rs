@@ -4,9 +4,16 @@
 //! called with what, and a persistent id is a node that remembers the id. Nothing is imported, resolved
 //! or called, so there is no list of dangerous names to keep complete.
 
+mod emit;
 mod machine;
 mod opcodes;
 mod value;
 
+pub(crate) use emit::emit;
 pub(crate) use machine::run;
-pub(crate) use value::{Edit, Graph, Id, Make, Node, Object, Span};
+pub(crate) use value::{Edit, Graph, Id, Make, Node, Object};
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+use value::Span;

@@ -77,6 +77,8 @@ pub(crate) enum Edit {
 /// The nodes of a pickle. Children come by [`Id`], so that neither walking nor dropping recurses.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
+    /// The protocol that the pickle announced.
+    pub protocol: u8,
     nodes: Vec<Node>,
 }
 

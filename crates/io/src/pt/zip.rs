@@ -9,7 +9,7 @@ use crate::catalog::{
 use crate::error::{bad, count};
 use crate::pickle;
 use crate::source::{Cursor, Source};
-use crate::zipfile::{Archive, Record, read_record};
+use crate::zipfile::{Archive, Record, read_record, verify_stored};
 use osteon_spec::{DType, Result};
 use std::collections::HashSet;
 use std::path::Path;
@@ -57,7 +57,11 @@ impl Checkpoint {
             true => Some(Source::from_bytes(read_record(
                 source, &record, MAX_PICKLE,
             )?)),
-            false => None,
+            false => {
+                verify_stored(source, &record)
+                    .map_err(|e| e.context(format_args!("record {:?}", record.name)))?;
+                None
+            }
         };
         let mut cursor = match &inflated {
             Some(memory) => Cursor::new(memory, 0, memory.len()),
