@@ -7,7 +7,8 @@
 //! use osteon_memory::picture::{Picture, StorageEntry, TensorEntry};
 //! use osteon_spec::{DType, Device, Layout};
 //! // The first 10 of a million floats: 40 bytes reached, 3,999,960 pinned.
-//! let head = TensorEntry { name: Some("head".into()), ..TensorEntry::new(DType::F32, &Layout::contiguous(&[10])?, vec![0..40])? };
+//! let head = Layout::contiguous(&[1_000_000])?.narrow(0, 0, 10)?;
+//! let head = TensorEntry { name: Some("head".into()), ..TensorEntry::new(DType::F32, &head)? };
 //! let storage = StorageEntry::new(1, 4_000_000, Device::cpu(), "zeros at src/main.rs:3", vec![head])?;
 //! let picture = Picture::new("Memory map", "one slice", vec![storage])?;
 //! assert_eq!((picture.totals.reached, picture.totals.unreached), (40, 3_999_960));
@@ -18,9 +19,8 @@
 mod page;
 mod runs;
 
-use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
+use osteon_spec::{DType, Device, Error, Kind, Layout, Placed, Result};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// The most runs that a storage or tensor keeps; more would be finer than a screen shows.
 pub const MAX_RUNS: usize = 400;
@@ -135,8 +135,16 @@ pub struct Run {
     pub end: u64,
     /// How many tensors reach it; in a coarse run, the most on any of its bytes. 1 in a tensor's own runs.
     pub tensors: u64,
-    /// How many of its bytes are reached; fewer than `end - start` only in a coarse run.
+    /// How many of its bytes are reached; fewer than `end - start` only in a coarse run, and where there were too
+    /// many to count, its share by length.
     pub reached: u64,
+}
+
+impl Run {
+    /// Whether all its bytes are reached.
+    fn is_exact(&self) -> bool {
+        self.reached == self.end - self.start
+    }
 }
 
 impl From<Run> for [u64; 4] {
@@ -147,7 +155,12 @@ impl From<Run> for [u64; 4] {
 
 impl From<[u64; 4]> for Run {
     fn from([start, end, tensors, reached]: [u64; 4]) -> Self {
-        Run { start, end, tensors, reached }
+        Run {
+            start,
+            end,
+            tensors,
+            reached,
+        }
     }
 }
 
@@ -165,12 +178,21 @@ impl Picture {
         subtitle: impl Into<String>,
         mut storages: Vec<StorageEntry>,
     ) -> Result<Picture> {
-        let mut totals = Totals { storages: storages.len() as u64, ..Totals::default() };
+        let mut totals = Totals {
+            storages: storages.len() as u64,
+            ..Totals::default()
+        };
         for storage in &storages {
             totals.tensors += storage.tensors.len() as u64;
-            totals.requested = totals.requested.checked_add(storage.nbytes).ok_or_else(|| {
-                Error::new(Kind::Value, "the storages of the picture add up to more than 2^64 bytes")
-            })?;
+            totals.requested = totals
+                .requested
+                .checked_add(storage.nbytes)
+                .ok_or_else(|| {
+                    Error::new(
+                        Kind::Value,
+                        "the storages of the picture add up to more than 2^64 bytes",
+                    )
+                })?;
             totals.reached += storage.reached_bytes;
         }
         totals.unreached = totals.requested.saturating_sub(totals.reached);
@@ -199,46 +221,46 @@ impl Picture {
 }
 
 impl StorageEntry {
-    /// A storage and its tensors, whose runs are exact (as [`TensorEntry::new`] makes them): counts the
-    /// tensors on every byte, then coarsens runs beyond [`MAX_RUNS`], the tensors' too.
+    /// A storage without a label, and its tensors: counts the tensors on every byte, by their layouts.
     ///
-    /// A caller that knows only coarse runs fills the fields itself.
+    /// Walks at most half a million runs: beyond that the runs are coarse, as said at [`Run`]. The sums are
+    /// always exact.
     ///
     /// # Errors
-    /// [`Kind::Value`] when a tensor reaches past the end, [`Kind::OutOfMemory`] when the runs cannot be held.
+    /// [`Kind::Value`] when a tensor reaches past the end or has a dtype without a name here,
+    /// [`Kind::Shape`] when its layout is none, [`Kind::OutOfMemory`] when the runs cannot be held.
     pub fn new(
         id: u64,
         nbytes: u64,
         device: Device,
         origin: impl Into<String>,
-        mut tensors: Vec<TensorEntry>,
+        tensors: Vec<TensorEntry>,
     ) -> Result<StorageEntry> {
+        let mut layouts = runs::list(tensors.len())?;
         for tensor in &tensors {
-            if let Some(last) = tensor.runs.last().filter(|last| last.end > nbytes) {
+            let (layout, itemsize) = tensor.layout()?;
+            let end = Placed::new(&layout, itemsize).extent().end as u64;
+            if end > nbytes {
                 return Err(Error::new(
                     Kind::Value,
                     format!(
                         "tensor {} reaches byte {} of storage #{id}, which has {nbytes}",
                         tensor.name.as_deref().unwrap_or("without a name"),
-                        last.end - 1,
+                        end - 1,
                     ),
                 ));
             }
+            layouts.push((layout, itemsize));
         }
-        let mut runs = runs::count(&tensors)?;
-        let reached_bytes = runs.iter().map(|run| run.reached).sum();
-        let exact = !runs::coarsen(&mut runs, nbytes, MAX_RUNS)?;
-        for tensor in &mut tensors {
-            runs::coarsen(&mut tensor.runs, nbytes, MAX_RUNS)?;
-        }
+        let (runs, reached_bytes) = runs::of_storage(&tensors, &layouts, nbytes)?;
         Ok(StorageEntry {
             id,
             label: None,
             nbytes,
             device: device.to_string(),
             origin: origin.into(),
+            exact: runs.iter().all(Run::is_exact),
             runs,
-            exact,
             reached_bytes,
             tensors,
         })
@@ -247,21 +269,34 @@ impl StorageEntry {
 
 impl TensorEntry {
     /// A tensor without a name, op, site or note, not a view; set those fields where they are known.
-    /// `bytes` are the ranges of the storage that its elements occupy, in any order; they may overlap.
     ///
     /// # Errors
-    /// [`Kind::Value`] when a range ends before it starts, [`Kind::OutOfMemory`] when the runs cannot be held.
-    pub fn new(dtype: DType, layout: &Layout, bytes: Vec<Range<u64>>) -> Result<TensorEntry> {
-        let runs = runs::normalise(bytes)?;
+    /// [`Kind::OutOfMemory`] when the runs cannot be held.
+    pub fn new(dtype: DType, layout: &Layout) -> Result<TensorEntry> {
+        let (runs, reached_bytes) = runs::of_tensor(Placed::new(layout, dtype.size()))?;
         let wide = |sizes: &[usize]| sizes.iter().map(|&n| n as u64).collect();
         Ok(TensorEntry {
             dtype: dtype.to_string(),
             shape: wide(layout.sizes()),
             stride: wide(layout.strides()),
             offset: layout.offset() as u64,
-            reached_bytes: runs.iter().map(|run| run.reached).sum(),
             runs,
+            reached_bytes,
             ..TensorEntry::default()
         })
+    }
+
+    /// The layout and the bytes of an element.
+    fn layout(&self) -> Result<(Layout, usize)> {
+        let dtype = DType::from_name(&self.dtype).ok_or_else(|| {
+            Error::new(Kind::Value, format!("no dtype is named {:?}", self.dtype))
+        })?;
+        let narrow = |sizes: &[u64]| sizes.iter().map(|&n| n as usize).collect();
+        let layout = Layout::new(
+            narrow(&self.shape),
+            narrow(&self.stride),
+            self.offset as usize,
+        )?;
+        Ok((layout, dtype.size()))
     }
 }

@@ -40,13 +40,18 @@ impl Picture {
         let written = File::create(&part).and_then(|file| {
             let mut out = BufWriter::new(file);
             self.write_page(&mut out)?;
-            out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+            out.into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .sync_all()?;
             fs::rename(&part, path)
         });
         written.map_err(|e| {
             // The error that matters is the one above; the part may not even exist.
             let _ = fs::remove_file(&part);
-            Error::io(format!("cannot write the memory picture {}", path.display()), e)
+            Error::io(
+                format!("cannot write the memory picture {}", path.display()),
+                e,
+            )
         })
     }
 
@@ -70,7 +75,9 @@ impl Picture {
 
 /// Text as the content of an element.
 fn escape_markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// Writes JSON so that it can stand inside a `<script>` element: what could end the element, open a comment
@@ -106,7 +113,12 @@ impl<W: Write> Write for InScript<W> {
 /// What `write` writes, as a string, or the error that there is no memory for it.
 fn text(write: impl FnOnce(&mut Growing) -> io::Result<()>) -> Result<String> {
     let mut out = Growing(Vec::new());
-    write(&mut out).map_err(|e| Error::new(Kind::OutOfMemory, format!("cannot hold the memory picture as text: {e}")))?;
+    write(&mut out).map_err(|e| {
+        Error::new(
+            Kind::OutOfMemory,
+            format!("cannot hold the memory picture as text: {e}"),
+        )
+    })?;
     // Every part comes from a `str`, so that this never loses a character.
     String::from_utf8(out.0).map_err(|e| Error::new(Kind::Value, e.to_string()))
 }
@@ -116,7 +128,9 @@ struct Growing(Vec<u8>);
 
 impl Write for Growing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.try_reserve(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.0
+            .try_reserve(bytes.len())
+            .map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
     }

@@ -21,7 +21,17 @@ function bytes(n) {
 }
 const exactBytes = (n) => n < 1024 ? `${int(n)} B` : `${int(n)} B (${bytes(n)})`;
 const list = (values) => `[${values.join(", ")}]`;
-const cut = (text, most = 240) => text.length > most ? text.slice(0, most) + "…" : text;
+const tuple = (values) => values.length === 1 ? `(${values[0]},)` : `(${values.join(", ")})`;
+/** A share, never rounded to all or nothing. */
+function percent(part, whole) {
+  const p = 100 * part / whole;
+  return p === 100 ? "100 %" : p > 99 ? "> 99 %" : p < 0.1 ? "< 0.1 %" : `${p.toPrecision(2)} %`;
+}
+/** A name as it can be shown: not without end, and with the characters in sight that would break or turn the line. */
+function cut(text, most = 240) {
+  const code = (c) => `\\u{${c.codePointAt(0).toString(16)}}`;
+  return (text.length > most ? text.slice(0, most) + "…" : text).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, code);
+}
 
 // ---- The model: what the data says, with what is derived from it ------------------------------------------
 
@@ -125,6 +135,7 @@ function layout() {
   }
   $("count").textContent = T.shown(found.length, found.reduce((n, f) => n + f.tensors.length, 0));
 
+  // A search for little shows what it finds; one for much would only make the list long.
   const unfold = words.length > 0 && found.length <= 50;
   sections = [];
   items = [];
@@ -168,6 +179,7 @@ function layout() {
   places = new Map(items.map((item, index) => [item.key, index]));
   if (!places.has(view.cursor)) view.cursor = items[0]?.key ?? null;
   detailed = null; // a group's sums follow the search
+  $("fold").textContent = sections.some((s) => s.open) ? T.foldAll : T.unfoldAll;
   $("list").style.height = `${Math.max(top, 80)}px`;
   $("list").dataset.message = items.length ? "" : storages.length ? T.nothing : T.empty;
   redraw();
@@ -182,14 +194,25 @@ function lengthOf(nbytes, indent = 0) {
 
 // ---- Drawing -------------------------------------------------------------------------------------------------
 
-/** The path of rectangles over runs; no run is thinner than a pixel and a half, or it would not be seen. */
-function rectangles(runs, storage, length, y, height) {
+const THINNEST = 2;
+
+/** From where to where a run is drawn, in pixels: inside the bar, and never too thin to be seen. */
+function place([start, end], storage, length) {
   const k = length / storage.nbytes;
-  let d = "";
-  for (const [start, end] of runs) {
-    const w = Math.max(1.5, (end - start) * k);
-    d += `M${Math.min(start * k, length - w).toFixed(2)} ${y}h${w.toFixed(2)}v${height}h${(-w).toFixed(2)}z`;
+  const from = Math.min(start * k, length - THINNEST);
+  return [from, Math.max(from + THINNEST, end * k)];
+}
+
+/** The path of rectangles over runs; those that come closer than a pixel are drawn as one. */
+function rectangles(runs, storage, length, y, height) {
+  let d = "", from = -1, to = -1;
+  const flush = () => { if (to > 0) d += `M${from.toFixed(2)} ${y}H${to.toFixed(2)}v${height}H${from.toFixed(2)}z`; };
+  for (const run of runs) {
+    const [a, b] = place(run, storage, length);
+    if (to > 0 && a - to < 0.7) to = b;
+    else { flush(); [from, to] = [a, b]; }
   }
+  flush();
   return d;
 }
 
@@ -197,7 +220,7 @@ function rectangles(runs, storage, length, y, height) {
 function drawRuns(runs, storage, length, y, height, classOf) {
   const classes = new Map();
   for (const run of runs) {
-    const fill = Math.ceil(4 * run[3] / (run[1] - run[0]));
+    const fill = Math.floor(4 * run[3] / (run[1] - run[0]));
     const key = `${classOf(run)} d${Math.max(1, fill)}`;
     if (!classes.has(key)) classes.set(key, []);
     classes.get(key).push(run);
@@ -222,13 +245,15 @@ function drawHead(section) {
     bar.addEventListener("mouseleave", hideTip);
   }
   const folds = isGroup || section.tensors.length > 0;
+  // Where its tensors stand below it, a storage need not borrow the name of the first.
+  const name = !isGroup && open ? node.label ?? T.storage(node.id) : node.name;
   const head = el("div", `head ${kind}`, {
     id: `i-${places.get(section.key)}`, role: "treeitem", "aria-level": 1 + indent,
     "aria-label": `${cut(node.name)}, ${bytes(node.nbytes)}, ${count}, ${state}`, "data-key": section.key, ...(folds && { "aria-expanded": open }),
   },
     el("div", "left", {},
-      el("div", "line", {}, el("span", "twist", { "aria-hidden": "true" }, folds ? (open ? "▾" : "▸") : ""), el("b", "name", {}, nameOf(node.name)), el("span", "size", {}, bytes(node.nbytes))),
-      el("div", "sub", {}, isGroup ? count : el("bdi", "", {}, cut(`#${node.id} · ${node.device} · ${node.origin}`)))),
+      el("div", "line", {}, el("span", "twist", { "aria-hidden": "true" }, folds ? (open ? "▾" : "▸") : ""), el("b", "name", {}, nameOf(name)), el("span", "size", {}, bytes(node.nbytes))),
+      el("div", "sub", {}, ...(isGroup ? [count] : [`${name === T.storage(node.id) ? "" : `#${node.id} · `}${node.device} · `, nameOf(node.origin)]))),
     el("div", "right", {}, el("div", "sub", {}, el("span", node.unreached ? "warn" : "", {}, state), isGroup ? "" : ` · ${count}`), bar));
   return head;
 }
@@ -239,15 +264,15 @@ function drawTensor(section, row) {
   const middle = ROW / 2 + 3;
   const drawing = svg("svg", { width: view.width, height: ROW, "aria-hidden": "true" });
   if (t.runs.length && s.nbytes) {
-    const k = length / s.nbytes;
-    const first = t.runs[0][0] * k, last = Math.max(first + 1.5, t.runs.at(-1)[1] * k);
+    const places = t.runs.map((run) => place(run, s, length));
+    const first = places[0][0], last = places.at(-1)[1];
     drawing.append(svg("path", { class: "wire", d: `M${-GUTTER} ${middle}H${last.toFixed(2)}` }));
     // Its runs stand out upwards to the storage's bar; one that is far above has scrolled down to the window's top.
     const stem = `V${Math.max(BAR_TOP + BAR - HEAD - row * ROW, -4000)}`;
-    const ends = t.runs.length <= 12 ? t.runs.map(([a, b]) => [a * k, b * k]) : [[first, last]];
+    const ends = places.length <= 12 ? places : [[first, last]];
     drawing.append(
-      svg("path", { class: "band", d: ends.map(([a, b]) => `M${a.toFixed(2)} ${middle}${stem}H${Math.max(b, a + 1.5).toFixed(2)}V${middle}z`).join("") }),
-      ...drawRuns(t.runs, s, length, middle - 5, 10, () => "lane"));
+      svg("path", { class: "band", d: ends.map(([a, b]) => `M${a.toFixed(2)} ${middle}${stem}H${b.toFixed(2)}V${middle}z`).join("") }),
+      ...drawRuns(t.runs, s, length, middle - 4, 8, () => "lane"));
   }
   return el("div", "tensor", {
     id: `i-${places.get(t.key)}`, role: "treeitem", "aria-level": 2 + section.indent, "data-key": t.key, style: `top:${HEAD + row * ROW}px`,
@@ -255,7 +280,7 @@ function drawTensor(section, row) {
   },
     el("div", "box", {},
       el("div", "line", {}, el("b", t.name ? "name" : "name unnamed", {}, nameOf(t.name ?? t.op ?? T.unnamed)), el("span", "dtype", {}, t.dtype)),
-      el("div", "sub", {}, `${cut(list(t.shape), 80)}  ${T.stride} ${cut(list(t.stride), 80)}${t.offset ? `  ${T.offset} ${int(t.offset)}` : ""}`)),
+      el("div", "sub", {}, `${cut(list(t.shape), 80)}  ${T.stride} ${cut(tuple(t.stride), 80)}${t.offset ? `  ${T.offset} ${int(t.offset)}` : ""}`)),
     el("div", "right", {}, drawing));
 }
 
@@ -332,11 +357,13 @@ function highlight() {
 
 // ---- Details -------------------------------------------------------------------------------------------------
 
-const percent = (part, whole) => `${part === whole ? 100 : Math.min(99.9, 100 * part / whole).toPrecision(2)} %`;
-
 function facts(pairs) {
   const dl = el("dl", "facts");
-  for (const [term, value] of pairs) if (value !== null && value !== "") dl.append(el("dt", "", {}, term), el("dd", "", {}, nameOf(String(value), 20000)));
+  for (const [term, ...values] of pairs) {
+    if (values[0] === null || values[0] === "") continue;
+    const words = values.flatMap((value, i) => [i ? " · " : "", nameOf(String(value), 20000)]);
+    dl.append(el("dt", "", {}, term), el("dd", "", {}, ...words));
+  }
   return dl;
 }
 
@@ -367,17 +394,17 @@ function showDetails({ key, section, row }) {
     const pinned = s.nbytes - t.reached_bytes, others = s.tensors.length - 1;
     parts.push(el("h2", "", {}, nameOf(t.name ?? t.op ?? T.unnamed, 2000)));
     if (pinned > 0) {
-      parts.push(el("p", "pins", {}, el("b", "", {}, T.pins(bytes(pinned))), " ", others ? T.also(others) : T.alone,
+      parts.push(el("p", s.unreached > 0 ? "pins" : "pins calm", {}, el("b", "", {}, T.pins(bytes(pinned))), " ", others ? T.also(others) : T.alone,
         ...(others === 0 && t.view ? [" ", T.compact] : [])));
     }
-    parts.push(facts([[T.op, t.op], [T.site, t.site], [T.dtype, t.dtype], [T.shape, list(t.shape)], [T.stride, list(t.stride)], [T.offset, int(t.offset)],
+    parts.push(facts([[T.op, t.op], [T.site, t.site], [T.dtype, t.dtype], [T.shape, list(t.shape)], [T.stride, tuple(t.stride)], [T.offset, int(t.offset)],
       [T.elements, int(t.numel)], [T.reached, exactBytes(t.reached_bytes)], [T.firstByte, t.runs.length ? int(t.runs[0][0]) : ""], [T.kind, t.view ? T.view : T.base], [T.note, t.note],
-      [T.onStorage, `${s.label ?? T.storage(s.id)} · ${bytes(s.nbytes)} · ${s.origin}`]]));
+      [T.onStorage, s.label ?? T.storage(s.id), bytes(s.nbytes), s.origin]]));
     parts.push(...rangesOf(T.ranges, t.runs));
     if (t.runs.some(([a, b, , n]) => n < b - a)) parts.push(el("p", "sub", {}, T.coarse));
   } else {
     parts.push(el("h2", "", {}, nameOf(s.name, 2000)));
-    if (s.unreached > 0) parts.push(el("p", "pins", {}, el("b", "", {}, T.dead(bytes(s.unreached)))));
+    if (s.unreached > 0) parts.push(el("p", s.unreached > 0 ? "pins" : "pins calm", {}, el("b", "", {}, T.dead(bytes(s.unreached)))));
     parts.push(stack(s, "100%"));
     parts.push(facts([[T.label, s.label ?? null], [T.storages, s.members ? int(s.members.length) : null], [T.tensors, int(s.tensorCount ?? s.tensors.length)], [T.size, exactBytes(s.nbytes)],
       [T.one, bytes(s.oneBytes)], [T.shared, bytes(s.sharedBytes)], [T.none, bytes(s.unreached)], [T.device, s.device ?? null], [T.origin, s.origin ?? null]]));
@@ -453,6 +480,7 @@ function onListKey(event) {
   };
   if (!actions[event.key]) return;
   event.preventDefault();
+  $("list").focus({ preventScroll: true });
   actions[event.key]();
 }
 
@@ -471,7 +499,6 @@ function listen() {
     view.cursor = item.key;
     if (item.row === -1 || item.row === item.section.shown) toggle(item); else highlight();
   });
-  tree.addEventListener("keydown", onListKey);
   search.addEventListener("input", () => { view.query = search.value; view.hover = null; layout(); });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape") { search.value = view.query = ""; layout(); }
@@ -479,6 +506,7 @@ function listen() {
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && event.target !== search) { event.preventDefault(); search.focus(); search.select(); }
+    else if (event.target === tree || event.target === document.body) onListKey(event);
   });
   $("sort").addEventListener("change", () => { view.sort = $("sort").value; layout(); });
   $("scale").addEventListener("change", (event) => { view.scale = event.target.value; layout(); });
@@ -524,6 +552,7 @@ function frame() {
   for (const [kind, word, n] of [["one", T.one, sum.oneBytes], ["shared", T.shared, sum.sharedBytes], ["none", T.none, sum.unreached]]) {
     legend.append(el("span", "", {}, el("i", kind), `${word} `, el("b", "", { title: exactBytes(n) }, bytes(n))));
   }
+  if (storages.some((s) => !s.exact)) legend.append(el("span", "", {}, el("i", "partly"), T.partly));
   $("strip").append(stack(sum, "100%"), legend);
   for (const key of ["allocated", "reserved", "requested", "reached", "unreached", "storages", "tensors"]) {
     const value = totals[key];
@@ -544,8 +573,8 @@ function frame() {
     input.checked = scale === view.scale;
     $("scale").append(el("label", "", {}, input, el("span", "", {}, T[scale])));
   }
-  $("fold").textContent = `${T.foldAll} / ${T.unfoldAll}`;
   $("list").setAttribute("aria-label", T.list);
+  $("details").setAttribute("aria-label", T.details);
   $("keys").textContent = T.keys;
 }
 

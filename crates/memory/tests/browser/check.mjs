@@ -108,7 +108,7 @@ const fits = () => evaluate("document.documentElement.scrollWidth <= window.inne
 async function checkTraining() {
   await open("train");
   check("opens on the tensor that pins most", [await cursor(), await text(".pins b")], ["first_rows", "pins 256 MiB that it does not reach"]);
-  check("storages by waste", await evaluate("[...document.querySelectorAll('.head .name')].slice(0, 3).map((n) => n.innerText)"), ["first_rows", "q", "replay"]);
+  check("storages by waste", await evaluate("[...document.querySelectorAll('.head .name')].slice(0, 3).map((n) => n.innerText)"), ["storage #17", "storage #37", "replay"]);
   await press("/");
   check("/ goes to the search", await evaluate("document.activeElement.id"), "search");
   await press(..."kv nowhere");
@@ -120,7 +120,7 @@ async function checkTraining() {
   await press("/", "Escape", "Home");
   const walk = [];
   for (let i = 0; i < 4; i++) { walk.push(await cursor()); await press("ArrowDown"); }
-  check("↓ walks storages and tensors", walk, ["first_rows", "first_rows", "q", "q"]);
+  check("↓ walks storages and tensors", walk, ["storage #17", "first_rows", "storage #37", "q"]);
   await press("ArrowLeft", "ArrowLeft");
   check("← goes to the storage, then folds it", await evaluate("document.querySelector('.cursor').ariaExpanded"), "false");
   await press("Enter");
@@ -156,7 +156,7 @@ async function checkHuge() {
   check("like storages are grouped", await evaluate("[...document.querySelectorAll('.head .name')].map((n) => n.innerText)"), (names) => names.length < 30 && names.includes("model.layers.*.norm.weight") && names.includes("mul at src/train.rs:40"));
   await keep("huge");
   await press("/", ..."row.", "Enter");
-  check("a search among them", await text("#count"), "1 storages, 12,000 tensors");
+  check("a search among them", await text("#count"), "1 storage, 12,000 tensors");
   await press("End", "Enter");
   check("shows all", await evaluate("document.getElementById('list').offsetHeight"), (h) => h > 12_000 * 40);
   check("draws only the window", await count(".tensor"), (n) => n > 10 && n < 80);
@@ -188,6 +188,7 @@ async function checkHostile() {
   for (const dark of [false, true]) {
     await open("hostile", { dark });
     check("hostile names run nothing", [await evaluate("document.title.includes('<img')"), await count("img"), await count("script")], [true, 0, 2]);
+    check("what would turn the text is in sight", await text("h1"), (h1) => h1.includes("\\u{202e}gnp.exe\\u{a}"));
     check("nor widen the page", await fits(), true);
     await keep(`hostile-${dark ? "dark" : "light"}`);
   }
@@ -201,7 +202,7 @@ try {
   ({ sessionId } = await send("Target.attachToTarget", { targetId: targetInfos.find((t) => t.type === "page").targetId, flatten: true }));
   for (const domain of ["Page", "Runtime", "Log", "Network"]) await send(`${domain}.enable`);
   if (option("--map")) {
-    await open("train", { width: 1280, height: 760, scale: 1.5 });
+    await open("train", { width: 1280, height: 1090, scale: 1.2 });
     await shot(option("--map"));
   }
   await checkTraining();
