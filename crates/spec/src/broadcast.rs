@@ -49,13 +49,15 @@ fn does_not_broadcast(shapes: &[&[usize]], (a, b): (usize, usize), d: usize) -> 
     Error::new(
         Kind::Shape,
         format!(
-            "shapes {list} do not broadcast: size {a} must match size {b} at non-singleton dimension {d}"
+            "shapes {list} do not broadcast: size {a} must match size {b} at non-singleton \
+             dimension {d}"
         ),
     )
 }
 
 impl Layout {
-    /// Dimensions of size 1 seen as any size, by stride 0; new dimensions in front; -1 keeps a size.
+    /// Dimensions of size 1 seen as any size, by stride 0; new dimensions in front; -1 keeps a
+    /// size.
     ///
     /// # Errors
     /// [`Kind::Shape`] when another size than 1 would change, when there are too few or too many
@@ -106,7 +108,8 @@ impl Layout {
             if size == existing.unwrap_or(1) {
                 strides[i] = match i.checked_sub(lead) {
                     Some(d) => self.strides()[d],
-                    // A new dimension of size 1 steps over the next one; over a scalar it steps nowhere.
+                    // A new dimension of size 1 steps over the next one; over a scalar it steps
+                    // nowhere.
                     None if self.rank() > 0 => Layout::stride_of(strides[i + 1], sizes[i + 1]),
                     None => 0,
                 };
@@ -133,15 +136,20 @@ fn cannot_expand<T: std::fmt::Debug>(layout: &Layout, targets: &[T], at: Option<
     let (shape, rank) = (layout.sizes(), layout.rank());
     let message = match at {
         None => format!(
-            "shape {shape:?} does not expand to {targets:?}: the number of sizes must be from {rank} to {MAX_RANK} and each fit 63 bits"
+            "shape {shape:?} does not expand to {targets:?}: the number of sizes must be \
+             from {rank} to {MAX_RANK} and each fit 63 bits"
         ),
         Some(i) => match i.checked_sub(targets.len() - rank) {
             Some(d) => format!(
-                "the expanded size of the tensor ({:?}) must match the existing size ({}) at non-singleton dimension {i}. Target sizes: {targets:?}. Tensor sizes: {shape:?}",
+                "the expanded size of the tensor ({:?}) must match the existing size ({}) at \
+                 non-singleton dimension {i}. Target sizes: {targets:?}. Tensor sizes: \
+                 {shape:?}",
                 targets[i], shape[d]
             ),
             None => format!(
-                "the expanded size of the tensor ({:?}) isn't allowed in a leading, non-existing dimension {i}. Target sizes: {targets:?}. Tensor sizes: {shape:?}",
+                "the expanded size of the tensor ({:?}) isn't allowed in a leading, \
+                 non-existing dimension {i}. Target sizes: {targets:?}. Tensor sizes: \
+                 {shape:?}",
                 targets[i]
             ),
         },

@@ -50,9 +50,8 @@ impl Layout {
     /// [`MemoryFormat::Preserve`] keeps the strides where they are dense, else the order of the
     /// dimensions; an expanded dimension becomes a full one.
     ///
-    /// # Errors
-    /// [`Kind::Shape`](crate::Kind::Shape) when the rank is wrong for the format or the tensor is too
-    /// large to exist.
+    /// # Errors [`Kind::Shape`](crate::Kind::Shape) when the rank is wrong for the format or the
+    /// tensor is too large to exist.
     pub fn like(&self, format: MemoryFormat) -> Result<Layout> {
         if format != MemoryFormat::Preserve {
             return Layout::dense(self.sizes(), format);
@@ -72,8 +71,8 @@ impl Layout {
 /// The dimensions of a result, innermost first.
 ///
 /// An insertion sort from row-major order, in which a comparison may have no answer: the inputs are
-/// asked in turn, and one that is broadcast along either dimension does not say. As the relation is no
-/// order, the answer depends on the steps taken, which are therefore PyTorch's.
+/// asked in turn, and one that is broadcast along either dimension does not say. As the relation is
+/// no order, the answer depends on the steps taken, which are therefore PyTorch's.
 fn dim_order(inputs: &[&Layout], shape: &[usize]) -> SmallVec<[usize; 8]> {
     let stride = |input: &Layout, d: usize| match (d + input.rank()).checked_sub(shape.len()) {
         Some(own) if input.sizes()[own] == shape[d] => input.strides()[own],

@@ -44,7 +44,8 @@ impl Layout {
             ));
         }
         let numel = checked_product(&sizes)?;
-        // A size of 0 hides the other sizes from the product, a size of 1 its stride from the extent.
+        // A size of 0 hides the other sizes from the product, a size of 1 its stride from the
+        // extent.
         if sizes
             .iter()
             .chain(&strides)
@@ -76,7 +77,8 @@ impl Layout {
             _ => Err(Error::new(
                 Kind::Shape,
                 format!(
-                    "storage size calculation overflowed with sizes {sizes:?}, strides {strides:?} and offset {offset}"
+                    "storage size calculation overflowed with sizes {sizes:?}, strides \
+                     {strides:?} and offset {offset}"
                 ),
             )),
         }
@@ -121,6 +123,12 @@ impl Layout {
             next = Layout::stride_of(next, size.max(1));
         }
         Layout::new(Dims::from_slice(sizes), strides, 0)
+    }
+
+    /// The layout of one element at offset 0, without dimensions.
+    pub fn scalar() -> Layout {
+        // One element satisfies L1-L3.
+        Layout::new_unchecked(Dims::new(), Dims::new(), 0)
     }
 
     /// The number of dimensions.

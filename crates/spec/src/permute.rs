@@ -74,7 +74,8 @@ impl Layout {
         }
     }
 
-    /// The last two dimensions swapped: each matrix of a batch transposed (`mT`). A scalar as it is.
+    /// The last two dimensions swapped: each matrix of a batch transposed (`mT`). A scalar as it
+    /// is.
     ///
     /// # Errors
     /// [`Kind::Shape`] for rank 1.
@@ -110,16 +111,18 @@ impl Layout {
             return Err(Error::new(
                 Kind::Value,
                 format!(
-                    "source {source:?} and destination {destination:?} must name the same number of dimensions"
+                    "source {source:?} and destination {destination:?} must name the same \
+                     number of dimensions"
                 ),
             ));
         }
         const FREE: usize = MAX_RANK;
         let rank = self.rank();
+        let wrapped = |dims: &[isize]| dims.iter().map(|&d| wrap_dim(d, rank)).collect();
+        let (from, to): (Result<Dims>, Result<Dims>) = (wrapped(source), wrapped(destination));
         let mut order = Dims::from_elem(FREE, rank.max(1));
         let mut moved = 0u64;
-        for (&from, &to) in source.iter().zip(destination) {
-            let (s, d) = (wrap_dim(from, rank)?, wrap_dim(to, rank)?);
+        for (s, d) in from?.into_iter().zip(to?) {
             if moved & (1 << s) != 0 {
                 return Err(repeated(source));
             }

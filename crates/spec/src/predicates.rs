@@ -9,7 +9,8 @@ pub enum MemoryFormat {
     /// Row-major.
     #[default]
     Contiguous,
-    /// The strides of the tensor that is copied, where they are dense; else its order of dimensions.
+    /// The strides of the tensor that is copied, where they are dense; else its order of
+    /// dimensions.
     Preserve,
     /// Rank 4, `(N, C, H, W)` laid out as N, H, W, C.
     ChannelsLast,
@@ -148,7 +149,8 @@ impl Layout {
             MemoryFormat::Preserve => {
                 return Err(Error::new(
                     Kind::Value,
-                    "preserve_format needs a tensor to take after; use contiguous_format, channels_last or channels_last_3d",
+                    "preserve_format needs a tensor to take after; use contiguous_format, \
+                     channels_last or channels_last_3d",
                 ));
             }
             MemoryFormat::ChannelsLast => &CHANNELS_LAST,

@@ -6,10 +6,9 @@ impl Layout {
     /// The same bytes as elements of another dtype. Elements of another size make the last
     /// dimension longer or shorter.
     ///
-    /// # Errors
-    /// Where the sizes of the elements differ: [`Kind::Shape`] for rank 0 and for a last size that does
-    /// not come out even, [`Kind::Layout`] for a last stride other than 1 and for another stride or
-    /// an offset that does not.
+    /// # Errors Where the sizes of the elements differ: [`Kind::Shape`] for rank 0 and for a last
+    /// size that does not come out even, [`Kind::Layout`] for a last stride other than 1 and for
+    /// another stride or an offset that does not.
     ///
     /// ```
     /// use osteon_spec::{DType, Layout};
@@ -24,7 +23,10 @@ impl Layout {
         let shrinks = to.size() < from.size();
         let ratio = from.size().max(to.size()) / from.size().min(to.size());
         let fail = |kind, what: String| {
-            Err(Error::new(kind, format!("{what} to view {from} as {to} (different element sizes), but the layout is {self}")).op("view"))
+            let message = format!(
+                "{what} to view {from} as {to} (different element sizes), but the layout is {self}"
+            );
+            Err(Error::new(kind, message).op("view"))
         };
         let Some(last) = self.rank().checked_sub(1) else {
             return fail(
@@ -90,7 +92,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Kind::Shape`] when the last size is not 2, [`Kind::Layout`] when its stride is not 1 or
-    /// another stride or the offset is odd.
+    /// the offset or another stride (of a size other than 1) is odd.
     pub fn view_as_complex(&self) -> Result<Layout> {
         let fail = |kind, what| {
             Err(Error::new(kind, format!("{what}, but the layout is {self}")).op("view_as_complex"))
@@ -105,10 +107,12 @@ impl Layout {
         if self.strides()[last] != 1 {
             return fail(Kind::Layout, "the last dimension must have stride 1");
         }
-        if self.strides()[..last].iter().any(|stride| !stride.is_multiple_of(2)) {
+        // A dimension of size 1 may have any stride: it is never walked.
+        let odd = |(&size, &stride): (&usize, &usize)| size != 1 && !stride.is_multiple_of(2);
+        if self.sizes()[..last].iter().zip(self.strides()).any(odd) {
             return fail(
                 Kind::Layout,
-                "all strides but the last must be divisible by 2",
+                "strides of all dimensions but the last must be divisible by 2",
             );
         }
         if !self.offset().is_multiple_of(2) {

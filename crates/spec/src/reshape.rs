@@ -1,4 +1,5 @@
-//! The same elements in another shape: a view where strides can express it, else the reason why not.
+//! The same elements in another shape: a view where strides can express it, else the reason why
+//! not.
 
 use crate::{Dims, Error, Kind, Layout, MAX_RANK, Result, checked_product, wrap_dim};
 use std::fmt;
@@ -47,7 +48,8 @@ impl fmt::Display for Blocked {
         } = self;
         write!(
             f,
-            "dimensions {} and {} do not merge: a step of dimension {} is {} elements, not the {} that dimension {} spans (size {} x stride {})",
+            "dimensions {} and {} do not merge: a step of dimension {} is {} elements, not \
+             the {} that dimension {} spans (size {} x stride {})",
             dims.0,
             dims.1,
             dims.0,
@@ -81,9 +83,8 @@ impl fmt::Display for ReshapeInfo {
 
 /// A shape for so many elements, where one -1 stands for what is left.
 ///
-/// # Errors
-/// [`Kind::Shape`] when the sizes do not multiply to `numel`, when one is below -1 or two are -1, and
-/// when -1 could be anything because another size is 0.
+/// # Errors [`Kind::Shape`] when the sizes do not multiply to `numel`, when one is below -1 or two
+/// are -1, and when -1 could be anything because another size is 0.
 ///
 /// ```
 /// use osteon_spec::infer_size;
@@ -139,7 +140,8 @@ fn wrong_product(shape: &[isize], numel: usize, ambiguous: bool) -> Error {
         Kind::Shape,
         if ambiguous && numel == 0 {
             format!(
-                "cannot reshape tensor of 0 elements into shape {shape:?}: the unspecified dimension size -1 can be any value and is ambiguous"
+                "cannot reshape tensor of 0 elements into shape {shape:?}: the unspecified \
+                 dimension size -1 can be any value and is ambiguous"
             )
         } else {
             format!("shape '{shape:?}' is invalid for input of size {numel}")
@@ -197,7 +199,11 @@ impl Layout {
         if start > end {
             return Err(Error::new(
                 Kind::Value,
-                format!("start_dim cannot come after end_dim, got {start_dim} and {end_dim} for shape {:?}", self.sizes()),
+                format!(
+                    "start_dim cannot come after end_dim, got {start_dim} and {end_dim} \
+                    for shape {:?}",
+                    self.sizes()
+                ),
             )
             .op("flatten"));
         }
@@ -216,12 +222,12 @@ impl Layout {
     ///
     /// # Errors
     /// [`Kind::Shape`] when the sizes do not multiply to the dimension's or are none,
-    /// [`Kind::Index`] for a dimension out of range and for rank 0.
+    /// [`Kind::Index`] for a dimension out of range, [`Kind::Value`] for rank 0.
     pub fn unflatten(&self, dim: isize, sizes: &[isize]) -> Result<Layout> {
         let shape = || -> Result<Dims> {
             if self.rank() == 0 {
                 return Err(Error::new(
-                    Kind::Index,
+                    Kind::Value,
                     "cannot be applied to a 0-dim tensor; unsqueeze(0) first",
                 ));
             }
@@ -321,9 +327,9 @@ impl Layout {
     /// The chunk of old dimensions that ends at `d` was too small for a new dimension.
     #[cold]
     fn blocked_before(&self, d: usize) -> Blocked {
-        // A chunk of one element blocks nothing, so that one of its dimensions is larger than 1; and
-        // the products are equal, so that there is a dimension before it, larger than 1 as it did not
-        // join the chunk.
+        // A chunk of one element blocks nothing, so that one of its dimensions is larger than 1;
+        // and the products are equal, so that there is a dimension before it, larger than 1 as it
+        // did not join the chunk.
         let inner = (d..self.rank()).find(|&i| self.sizes()[i] > 1).unwrap_or(d);
         let outer = d.saturating_sub(1);
         Blocked {
@@ -357,7 +363,10 @@ fn rank_fits(rank: usize) -> Result<()> {
 fn view_is_blocked(layout: &Layout, shape: &[usize], blocked: &Blocked) -> Error {
     Error::new(
         Kind::Layout,
-        format!("shape {shape:?} is not compatible with the size and stride of {layout}: {blocked}; use reshape(...), which copies"),
+        format!(
+            "shape {shape:?} is not compatible with the size and stride of {layout}: \
+            {blocked}; use reshape(...), which copies"
+        ),
     )
     .op("view")
 }

@@ -69,9 +69,8 @@ impl Layout {
     /// overlap themselves, and reach outside this view: the caller compares
     /// [`required_len`](Layout::required_len) with the storage.
     ///
-    /// # Errors
-    /// [`Kind::Shape`] for lists of different lengths, a negative size or an overflow, [`Kind::Value`]
-    /// for a negative stride or offset.
+    /// # Errors [`Kind::Shape`] for lists of different lengths, a negative size or an overflow,
+    /// [`Kind::Value`] for a negative stride or offset.
     pub fn as_strided(
         &self,
         sizes: &[isize],

@@ -18,8 +18,8 @@ impl Layout {
 
     /// The offset `by` elements of dimension `d` further in.
     ///
-    /// Where the element exists this is within L3. One past the end, or in a layout without elements
-    /// whose strides are arbitrary, it may not be.
+    /// Where the element exists this is within L3. One past the end, or in a layout without
+    /// elements whose strides are arbitrary, it may not be.
     #[inline]
     fn advanced(&self, d: usize, by: usize) -> Result<usize> {
         let offset = by
@@ -123,9 +123,12 @@ impl Layout {
         if self.rank() == 0 {
             return Err(narrow_rank_0());
         }
+        if length < 0 {
+            return Err(negative_length(length));
+        }
         let d = wrap_dim(dim, self.rank()).map_err(|e| e.op("narrow"))?;
         let size = self.sizes()[d] as isize;
-        if length < 0 || start < -size || start > size {
+        if start < -size || start > size {
             return Err(narrow_arguments(self, d, start, length));
         }
         let from = if start < 0 { start + size } else { start };
@@ -185,8 +188,8 @@ impl Layout {
         Ok(Layout::new_unchecked(sizes, strides, start))
     }
 
-    /// Every window of `size` indices of a dimension, `step` apart, as a new last dimension: windows
-    /// overlap where `step < size`. Rank 0 counts as one element.
+    /// Every window of `size` indices of a dimension, `step` apart, as a new last dimension:
+    /// windows overlap where `step < size`. Rank 0 counts as one element.
     ///
     /// # Errors
     /// [`Kind::Value`] when the window does not fit or is negative or the step is not positive,
@@ -198,7 +201,10 @@ impl Layout {
         if size < 0 || size as usize > available || step <= 0 {
             return Err(Error::new(
                 Kind::Value,
-                format!("size {size} and step {step} do not fit dimension {d} of size {available}: size must be from 0 to {available}, step at least 1"),
+                format!(
+                    "size {size} and step {step} do not fit dimension {d} of size \
+                    {available}: size must be from 0 to {available}, step at least 1"
+                ),
             )
             .op("unfold"));
         }
@@ -229,7 +235,8 @@ fn index_out_of_range(layout: &Layout, d: usize, index: isize) -> Error {
     Error::new(
         Kind::Index,
         format!(
-            "index {index} out of range for tensor of size {:?} at dimension {d}: expected -{size} <= index < {size}",
+            "index {index} out of range for tensor of size {:?} at dimension {d}: expected \
+             -{size} <= index < {size}",
             layout.sizes()
         ),
     )
@@ -255,15 +262,35 @@ fn narrow_rank_0() -> Error {
 }
 
 #[cold]
+fn negative_length(length: isize) -> Error {
+    Error::new(
+        Kind::Value,
+        format!("length must be non-negative, got {length}"),
+    )
+    .op("narrow")
+}
+
+#[cold]
 fn narrow_arguments(layout: &Layout, d: usize, start: isize, length: isize) -> Error {
     let size = layout.sizes()[d] as isize;
     let of = format!("dimension {d} of shape {:?}", layout.sizes());
-    if length < 0 {
-        Error::new(Kind::Value, format!("length must be non-negative, got {length}"))
-    } else if start < -size || start > size {
-        Error::new(Kind::Index, format!("start out of range of {of} (expected to be in range of [{}, {size}], but got {start})", -size))
+    if start < -size || start > size {
+        Error::new(
+            Kind::Index,
+            format!(
+                "start out of range of {of} (expected to be in range \
+            of [{}, {size}], but got {start})",
+                -size
+            ),
+        )
     } else {
-        Error::new(Kind::Value, format!("start ({start}) + length ({length}) exceeds the size ({size}) of {of}"))
+        Error::new(
+            Kind::Value,
+            format!(
+                "start ({start}) + length ({length}) exceeds the \
+            size ({size}) of {of}"
+            ),
+        )
     }
     .op("narrow")
 }

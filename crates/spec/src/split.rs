@@ -30,7 +30,8 @@ impl<'a, const N: usize> From<&'a [isize; N]> for Sections<'a> {
 }
 
 impl Layout {
-    /// Pieces of `size` indices of a dimension, the last one smaller where it does not come out even.
+    /// Pieces of `size` indices of a dimension, the last one smaller where it does not come out
+    /// even.
     ///
     /// # Errors
     /// [`Kind::Value`] for rank 0 and for a size that is negative, or 0 where there is something to
@@ -43,15 +44,24 @@ impl Layout {
     /// assert_eq!(sizes, [2, 2, 1]);
     /// ```
     pub fn split(&self, size: isize, dim: isize) -> Result<Vec<Layout>> {
-        self.splittable(dim)
-            .and_then(|(d, len)| {
-                if size < 0 || (size == 0 && len != 0) {
-                    return Err(Error::new(
-                        Kind::Value,
-                        format!("split_size must be positive, or 0 where the dimension's size is 0; got {size} for dimension {d} of shape {:?}", self.sizes()),
-                    ));
+        let bad_size = || {
+            Error::new(
+                Kind::Value,
+                format!(
+                    "split_size must be positive, or 0 where the dimension's size is 0; \
+                     got {size} for dimension {dim} of shape {:?}",
+                    self.sizes()
+                ),
+            )
+        };
+        usize::try_from(size)
+            .map_err(|_| bad_size())
+            .and_then(|size| {
+                let (d, len) = self.splittable(dim)?;
+                if size == 0 && len != 0 {
+                    return Err(bad_size());
                 }
-                self.split_evenly(d, len, size as usize)
+                self.split_evenly(d, len, size)
             })
             .map_err(|e| e.op("split"))
     }
@@ -73,18 +83,27 @@ impl Layout {
     pub fn split_with_sizes(&self, sizes: &[isize], dim: isize) -> Result<Vec<Layout>> {
         self.splittable(dim)
             .and_then(|(d, len)| {
-                let sum = sizes.iter().try_fold(0usize, |sum, &n| sum.checked_add(usize::try_from(n).ok()?));
+                let sum = sizes
+                    .iter()
+                    .try_fold(0usize, |sum, &n| sum.checked_add(usize::try_from(n).ok()?));
                 if sum != Some(len) {
                     return Err(Error::new(
                         Kind::Value,
-                        format!("split_sizes must be non-negative and add up to {len}, the size of dimension {d} of shape {:?}, but got {sizes:?}", self.sizes()),
+                        format!(
+                            "split_sizes must be non-negative and add up to {len}, the \
+                            size of dimension {d} of shape {:?}, but got {sizes:?}",
+                            self.sizes()
+                        ),
                     ));
                 }
                 let mut start = 0;
-                pieces(sizes.len(), sizes.iter().map(|&n| {
-                    start += n as usize;
-                    self.piece(d, start - n as usize, n as usize)
-                }))
+                pieces(
+                    sizes.len(),
+                    sizes.iter().map(|&n| {
+                        start += n as usize;
+                        self.piece(d, start - n as usize, n as usize)
+                    }),
+                )
             })
             .map_err(|e| e.op("split_with_sizes"))
     }
@@ -96,18 +115,14 @@ impl Layout {
     /// [`Kind::Value`] unless `chunks` is positive, and for rank 0; [`Kind::Index`] for a dimension
     /// out of range.
     pub fn chunk(&self, chunks: isize, dim: isize) -> Result<Vec<Layout>> {
+        if chunks <= 0 {
+            let message = format!("expects `chunks` to be greater than 0, got {chunks}");
+            return Err(Error::new(Kind::Value, message).op("chunk"));
+        }
         self.splittable(dim)
-            .and_then(|(d, len)| {
-                if chunks <= 0 {
-                    return Err(Error::new(
-                        Kind::Value,
-                        format!("expects `chunks` to be greater than 0, got {chunks}"),
-                    ));
-                }
-                if len == 0 {
-                    return pieces(chunks as usize, (0..chunks).map(|_| Ok(self.clone())));
-                }
-                self.split_evenly(d, len, len.div_ceil(chunks as usize))
+            .and_then(|(d, len)| match len {
+                0 => pieces(chunks as usize, (0..chunks).map(|_| Ok(self.clone()))),
+                _ => self.split_evenly(d, len, len.div_ceil(chunks as usize)),
             })
             .map_err(|e| e.op("chunk"))
     }
@@ -193,7 +208,8 @@ impl Layout {
             return Err(Error::new(
                 Kind::Value,
                 format!(
-                    "requires a tensor with at least {least_rank} dimension(s), but shape {:?} has {}",
+                    "requires a tensor with at least {least_rank} dimension(s), but shape \
+                     {:?} has {}",
                     self.sizes(),
                     self.rank()
                 ),
@@ -205,7 +221,8 @@ impl Layout {
             return Err(Error::new(
                 Kind::Value,
                 format!(
-                    "the size {} of dimension {d} of shape {:?} is not divisible by {count} sections",
+                    "the size {} of dimension {d} of shape {:?} is not divisible by {count} \
+                     sections",
                     self.sizes()[d],
                     self.sizes()
                 ),
