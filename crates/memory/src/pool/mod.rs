@@ -283,25 +283,24 @@ impl<R: RawMemory> Pool<R> {
     /// How to make room for a chunk of `size` bytes: the bytes to map (whole granules), and the
     /// end of the segment to map them behind, whose free tail makes up the rest.
     ///
-    /// Of all segments with enough addresses free behind them, the one with the least, so that
-    /// holes are filled first.
+    /// Of all segments with enough addresses free behind them, the one that needs the least, and
+    /// among equals the one in front of the smallest hole.
     fn growth(&self, kind: PoolKind, size: usize) -> (usize, Option<usize>) {
         let mut best = (size.next_multiple_of(self.granule), None);
-        let mut least = usize::MAX;
+        let mut least = (usize::MAX, usize::MAX);
         let mut segments = self.segments().peekable();
         while let Some(segment) = segments.next() {
             let end = segment.address + segment.size;
-            let missing = size.saturating_sub(segment.free_tail());
             let (gap, head) = match segments.peek() {
                 Some(next) if next.kind == kind => (next.address - end, next.free_head()),
                 Some(next) => (next.address - end, 0),
                 None => (usize::MAX - end, 0),
             };
-            if segment.kind == kind && gap < least && missing <= gap.saturating_add(head) {
-                (best, least) = (
-                    (missing.next_multiple_of(self.granule).min(gap), Some(end)),
-                    gap,
-                );
+            let missing = size.saturating_sub(segment.free_tail());
+            let bytes = missing.next_multiple_of(self.granule).min(gap);
+            let fits = missing <= gap.saturating_add(head);
+            if segment.kind == kind && fits && (bytes, gap) < least {
+                (best, least) = ((bytes, Some(end)), (bytes, gap));
             }
         }
         best

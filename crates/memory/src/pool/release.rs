@@ -77,12 +77,21 @@ impl<R: RawMemory> Pool<R> {
 
     /// Rule 1: before memory is mapped for a chunk of `size` bytes.
     pub(super) fn make_way(&mut self, kind: PoolKind, size: usize) {
-        let bytes = self.growth(kind, size).0;
         let live = self.tally.allocated_bytes.all().saturating_add(size);
         let peak = live.max(self.recent.peak());
         let ceiling = peak.saturating_add(peak / 16).saturating_add(SLACK);
-        let after = self.tally.reserved_bytes.all().saturating_add(bytes);
-        self.release(after.saturating_sub(ceiling));
+        loop {
+            // What goes may have been part of what was to be extended, so look again.
+            let more = self.growth(kind, size).0;
+            let after = self.tally.reserved_bytes.all().saturating_add(more);
+            // Past the limit, rule 3 frees what is needed, and nothing for a request in vain.
+            if after <= ceiling
+                || self.limit.is_some_and(|limit| after > limit)
+                || self.release(after - ceiling) == 0
+            {
+                return;
+            }
+        }
     }
 
     /// Rule 2: after memory was freed.
