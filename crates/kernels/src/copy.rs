@@ -1,6 +1,7 @@
 //! Moving elements, blind to their dtype: by width in bytes.
 
 use crate::par::par_for;
+use crate::runs::move_strided;
 use crate::transpose::transpose;
 use osteon_spec::Plan;
 
@@ -74,48 +75,8 @@ unsafe fn copy_strided<T: Copy>(plan: &Plan<2>, at: Pointers) {
     par_for(plan.numel(), GRAIN, |range| {
         let at = &at;
         plan.for_each_run_in(range, |[d, s], len, [ds, ss]| {
-            // SAFETY: the run's positions lie in both; unaligned accesses ask for no alignment,
-            // which a complex element (8 bytes, aligned to 4) does not have as a `u64`.
-            unsafe {
-                let (mut dst, src) = (at.dst.offset(d), at.src.offset(s));
-                if ss == 0 {
-                    let value = src.cast::<T>().read_unaligned();
-                    fill_run(dst, ds, len, value);
-                } else if ds == size_of::<T>() as isize {
-                    for i in 0..len as isize {
-                        let value = src.offset(i * ss).cast::<T>().read_unaligned();
-                        dst.cast::<T>().offset(i).write_unaligned(value);
-                    }
-                } else {
-                    let mut src = src;
-                    for _ in 0..len {
-                        dst.cast::<T>()
-                            .write_unaligned(src.cast::<T>().read_unaligned());
-                        dst = dst.wrapping_offset(ds);
-                        src = src.wrapping_offset(ss);
-                    }
-                }
-            }
+            // SAFETY: the run's positions lie in both.
+            unsafe { move_strided::<T>(at.dst.offset(d), ds, at.src.offset(s), ss, len) };
         });
     });
-}
-
-/// Writes one value along a run.
-///
-/// # Safety
-/// `dst + i·stride` may be written as a `T`, for every `i < len`.
-#[inline(always)]
-pub(crate) unsafe fn fill_run<T: Copy>(dst: *mut u8, stride: isize, len: usize, value: T) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if stride == size_of::<T>() as isize {
-            for i in 0..len {
-                dst.cast::<T>().add(i).write_unaligned(value);
-            }
-        } else {
-            for i in 0..len as isize {
-                dst.offset(i * stride).cast::<T>().write_unaligned(value);
-            }
-        }
-    }
 }

@@ -75,7 +75,7 @@ elements! {
 ///
 /// With a set of dtypes in front, `with_element!(float: dtype, T => expr)` is `Some(expr)` for a
 /// dtype of the set and `None` for any other; `expr` need not compile for others. The sets are those
-/// that loops compute in: `bool`, `int` (signed and unsigned), `float` (`float32`, `float64`) and
+/// that loops compute in: `bool`, `int` (and its parts `signed` and `unsigned`), `float` (`float32`, `float64`) and
 /// `complex`. Half-precision and 8-bit floats are in none: they are computed in `float32`.
 ///
 /// ```
@@ -93,6 +93,12 @@ macro_rules! with_element {
     (int: $dtype:expr, $T:ident => $e:expr) => {
         $crate::with_element!(@some $dtype, $T, $e;
             U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, U16 u16, U32 u32, U64 u64)
+    };
+    (unsigned: $dtype:expr, $T:ident => $e:expr) => {
+        $crate::with_element!(@some $dtype, $T, $e; U8 u8, U16 u16, U32 u32, U64 u64)
+    };
+    (signed: $dtype:expr, $T:ident => $e:expr) => {
+        $crate::with_element!(@some $dtype, $T, $e; I8 i8, I16 i16, I32 i32, I64 i64)
     };
     (float: $dtype:expr, $T:ident => $e:expr) => {
         $crate::with_element!(@some $dtype, $T, $e; F32 f32, F64 f64)

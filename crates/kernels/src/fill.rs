@@ -1,7 +1,7 @@
 //! One value everywhere.
 
-use crate::copy::fill_run;
 use crate::par::par_for;
+use crate::runs::fill_run;
 use osteon_spec::Plan;
 
 /// Elements for one thread to begin with, at least.

@@ -7,23 +7,43 @@
 //!
 //! Every function that takes pointers is `unsafe` under one contract, the *walk contract*: for each
 //! operand, every position of the plan, counted in bytes from the operand's pointer, holds one
-//! element of the operand's size within one live allocation, aligned for its dtype, initialised
-//! unless it is only written. Nothing else writes what is read, and nothing else touches what is
+//! element of the operand's size within one live allocation, initialised unless it is only written
+//! (no alignment is asked for). Nothing else writes what is read, and nothing else touches what is
 //! written, until the function returns. A destination may be an input as well where it is the
 //! same memory at the same positions; otherwise what is written overlaps nothing that is read.
 
 #![deny(missing_docs)]
 
+mod binary;
+mod cast;
+mod compare;
+mod convert;
 mod copy;
 mod element;
 mod fill;
+mod kernel;
+mod lane;
 pub mod naive;
 pub mod par;
+mod runs;
+mod select;
+mod simd;
+mod ternary;
 mod transpose;
+mod unary;
+mod value;
 
+pub use binary::{BinaryOp, any_zero, binary};
+pub use cast::cast;
+pub use compare::{CompareOp, compare};
 pub use copy::copy;
 pub use element::{Bool, Element, F8E4M3FN, F8E5M2};
 pub use fill::fill;
 pub use half::{bf16, f16};
+pub use kernel::{Kernel, Params};
 pub use num_complex::Complex;
 pub use osteon_spec::DType;
+pub use select::select;
+pub use ternary::{TernaryOp, ternary};
+pub use unary::{UnaryOp, unary};
+pub use value::Value;

@@ -1,6 +1,7 @@
 //! Slow twins of the kernels, by plain counting: what tests compare with.
 
-use osteon_spec::Layout;
+use crate::{Kernel, Value};
+use osteon_spec::{DType, Layout, Plan};
 
 /// The position in the storage, in elements, of every element of a layout broadcast to `shape`,
 /// in row-major order.
@@ -19,4 +20,36 @@ pub fn positions(shape: &[usize], layout: &Layout) -> Vec<usize> {
         at
     };
     (0..numel).map(position).collect()
+}
+
+/// [`Kernel::run`] one element at a time: every input is converted on its own, and the loop sees single elements.
+///
+/// # Safety
+/// As [`Kernel::run`], for positions in elements of the layouts' own dtypes.
+pub unsafe fn run<const N: usize>(
+    kernel: &Kernel<N>,
+    shape: &[usize],
+    layouts: [&Layout; N],
+    ptrs: [*mut u8; N],
+    dtypes: [DType; N],
+) {
+    let at = layouts.map(|layout| positions(shape, layout));
+    let single = Plan::new(&[], [(&Layout::contiguous(&[]).expect("a scalar"), 0); N]);
+    let wanted = kernel.dtypes();
+    for i in 0..at[0].len() {
+        let mut elements: [Value; N] = std::array::from_fn(|k| {
+            // SAFETY: a position of the layout.
+            let own = unsafe { Value::load(ptrs[k].add(at[k][i] * dtypes[k].size()), dtypes[k]) };
+            Value::new(own.read(dtypes[k]), wanted[k])
+        });
+        let inputs = elements.each_mut().map(|v| std::ptr::from_mut(v).cast());
+        // SAFETY: one element each, of the loop's dtypes.
+        unsafe { kernel.run(&single, inputs, wanted) };
+        let value = Value::new(elements[0].read(wanted[0]), dtypes[0]);
+        // SAFETY: a position of the layout.
+        unsafe {
+            let to = ptrs[0].add(at[0][i] * dtypes[0].size());
+            std::ptr::copy_nonoverlapping(value.as_ptr(), to, dtypes[0].size());
+        }
+    }
 }

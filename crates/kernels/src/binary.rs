@@ -1,0 +1,203 @@
+//! Operations of two elements.
+
+use crate::lane::ops;
+use crate::with_element;
+use osteon_spec::{DType, Plan};
+
+ops! {
+    /// An operation of two elements, by PyTorch's name; integers wrap.
+    pub enum BinaryOp;
+    /// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.
+    /// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and rounded once.
+    ///
+    /// Division of integers by zero is no fault here (the result is 0): an operation that
+    /// [`divides`](BinaryOp::divides) asks [`any_zero`] first.
+    pub fn binary = map2 over 3;
+
+    /// `x + y`; `or` for `bool`.
+    Add {
+        bool: |x, y| x | y;
+        int: |x, y| x.wrapping_add(y);
+        float complex: |x, y| x + y;
+    }
+    /// `x + alpha·y`, with the number `alpha`.
+    AddScaled {
+        bool: |x, y; p| x | (p[0] & y);
+        int: |x, y; p| x.wrapping_add(p[0].wrapping_mul(y));
+        float complex: |x, y; p| x + p[0] * y;
+    }
+    /// `x - y`.
+    Sub {
+        int: |x, y| x.wrapping_sub(y);
+        float complex: |x, y| x - y;
+    }
+    /// `x · y`; `and` for `bool`.
+    Mul {
+        bool: |x, y| x & y;
+        int: |x, y| x.wrapping_mul(y);
+        float complex: |x, y| x * y;
+    }
+    /// `x / y`, of floats and complex numbers.
+    Div { float complex: |x, y| x / y; }
+    /// `x / y` rounded towards zero.
+    DivTrunc {
+        int: |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
+        float: |x, y| (x / y).trunc();
+    }
+    /// `x / y` rounded down, in Python's sense.
+    FloorDivide {
+        unsigned: |x, y| if y == 0 { 0 } else { x / y };
+        signed: |x, y| {
+            if y == 0 {
+                0
+            } else {
+                let (q, r) = (x.wrapping_div(y), x.wrapping_rem(y));
+                if r != 0 && (r < 0) != (y < 0) { q - 1 } else { q }
+            }
+        };
+        float: |x, y| {
+            if y == 0.0 {
+                x / y
+            } else {
+                let r = x % y;
+                let mut q = (x - r) / y;
+                if r != 0.0 && (y < 0.0) != (r < 0.0) {
+                    q -= 1.0;
+                }
+                if q == 0.0 {
+                    Real::copysign(0.0, x / y)
+                } else if q - q.floor() > 0.5 {
+                    q.floor() + 1.0
+                } else {
+                    q.floor()
+                }
+            }
+        };
+    }
+    /// The remainder of [`FloorDivide`](BinaryOp::FloorDivide), with the divisor's sign.
+    Remainder {
+        unsigned: |x, y| if y == 0 { 0 } else { x % y };
+        signed: |x, y| {
+            let r = if y == 0 { 0 } else { x.wrapping_rem(y) };
+            if r != 0 && (r < 0) != (y < 0) { r + y } else { r }
+        };
+        float: |x, y| {
+            let r = x % y;
+            if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
+        };
+    }
+    /// The remainder of [`DivTrunc`](BinaryOp::DivTrunc), with the dividend's sign.
+    Fmod {
+        int: |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
+        float: |x, y| x % y;
+    }
+    /// `x^y`. A negative power of an integer is 0 but for the powers of 1 and −1.
+    Pow {
+        unsigned: |x, y| integer_pow!(x, y);
+        signed: |x, y| {
+            if y >= 0 {
+                integer_pow!(x, y)
+            } else if x == 1 {
+                1
+            } else if x == -1 {
+                if y % 2 == 0 { 1 } else { -1 }
+            } else {
+                0
+            }
+        };
+        float: |x, y| x.powf(y);
+        complex: |x, y| {
+            if x.re == 0.0 && x.im == 0.0 && y.im == 0.0 && y.re > 0.0 { x * 0.0 } else { x.powc(y) }
+        };
+    }
+    /// The larger one; NaN where either is.
+    Maximum {
+        bool: |x, y| x | y;
+        int: |x, y| x.max(y);
+        float: |x, y| if x > y || x.is_nan() { x } else { y };
+    }
+    /// The smaller one; NaN where either is.
+    Minimum {
+        bool: |x, y| x & y;
+        int: |x, y| x.min(y);
+        float: |x, y| if x < y || x.is_nan() { x } else { y };
+    }
+    /// The larger one; the other where one is NaN.
+    Fmax {
+        bool: |x, y| x | y;
+        int: |x, y| x.max(y);
+        float: |x, y| if x >= y || y.is_nan() { x } else { y };
+    }
+    /// The smaller one; the other where one is NaN.
+    Fmin {
+        bool: |x, y| x & y;
+        int: |x, y| x.min(y);
+        float: |x, y| if x <= y || y.is_nan() { x } else { y };
+    }
+    /// `x & y`.
+    BitwiseAnd { bool int: |x, y| x & y; }
+    /// `x | y`.
+    BitwiseOr { bool int: |x, y| x | y; }
+    /// `x ^ y`.
+    BitwiseXor { bool int: |x, y| x ^ y; }
+    /// `x << y`; 0 where `y` is negative or the width of `x` or more.
+    ShiftLeft {
+        int: |x, y| if (y as u64) < Real::BITS as u64 { x << y } else { 0 };
+    }
+    /// `x >> y`; only the sign is left where `y` is negative or the width of `x` or more.
+    ShiftRight {
+        unsigned: |x, y| if (y as u64) < Real::BITS as u64 { x >> y } else { 0 };
+        signed: |x, y| x >> if (y as u64) < Real::BITS as u64 { y } else { Real::BITS as Real - 1 };
+    }
+    /// The angle of the point (y, x): `atan2(x, y)` with the arguments in this order.
+    Atan2 { float: |x, y| x.atan2(y); }
+    /// `sqrt(x² + y²)`.
+    Hypot { float: |x, y| x.hypot(y); }
+    /// `x` with the sign of `y`.
+    Copysign { float: |x, y| x.copysign(y); }
+}
+
+/// `x^y` for `y >= 0` by squaring, wrapping.
+macro_rules! integer_pow {
+    ($x:ident, $y:ident) => {{
+        let (mut base, mut left, mut result) = ($x, $y, 1);
+        while left != 0 {
+            if left & 1 != 0 {
+                result = base.wrapping_mul(result);
+            }
+            base = base.wrapping_mul(base);
+            left >>= 1;
+        }
+        result
+    }};
+}
+use integer_pow;
+
+impl BinaryOp {
+    /// Whether this operation on integers has no result where the second one is 0 (PyTorch's
+    /// `ZeroDivisionError`).
+    pub fn divides(self) -> bool {
+        use BinaryOp::{DivTrunc, FloorDivide, Fmod, Remainder};
+        matches!(self, DivTrunc | FloorDivide | Fmod | Remainder)
+    }
+}
+
+/// Whether any element of an operand of integers is zero: the question before a division. Operands
+/// of other dtypes divide without fault, and the answer is no.
+///
+/// # Safety
+/// The walk contract (see the [crate] documentation).
+pub unsafe fn any_zero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> bool {
+    with_element!(int: dtype, T => {
+        let mut found = false;
+        plan.for_each_run(|[offset], len, [stride]| {
+            for i in 0..len as isize {
+                // SAFETY: a position of the plan.
+                let x = unsafe { ptr.offset(offset + i * stride).cast::<T>().read_unaligned() };
+                found |= x == 0;
+            }
+        });
+        found
+    })
+    .unwrap_or(false)
+}

@@ -1,0 +1,211 @@
+//! How tables of operations become loops.
+
+use crate::element::{Bool, Element, F8E4M3FN, F8E5M2};
+use half::{bf16, f16};
+use num_complex::Complex;
+use osteon_spec::DType;
+
+/// An element in a register: itself, but Rust's `bool` for a [`Bool`].
+pub(crate) trait Lane: Element {
+    /// What expressions compute with.
+    type Value: Copy;
+    /// The type of a complex number's parts; any other type itself.
+    type Real: Lane;
+    /// From memory.
+    fn get(self) -> Self::Value;
+    /// To memory.
+    fn put(value: Self::Value) -> Self;
+}
+
+macro_rules! lanes {
+    ($($ty:ty, $real:ty;)*) => {$(
+        impl Lane for $ty {
+            type Value = $ty;
+            type Real = $real;
+            #[inline(always)]
+            fn get(self) -> $ty {
+                self
+            }
+            #[inline(always)]
+            fn put(value: $ty) -> $ty {
+                value
+            }
+        }
+    )*};
+}
+
+lanes! {
+    u8, u8; i8, i8; i16, i16; i32, i32; i64, i64; u16, u16; u32, u32; u64, u64;
+    f16, f16; bf16, bf16; f32, f32; f64, f64; F8E4M3FN, F8E4M3FN; F8E5M2, F8E5M2;
+    Complex<f32>, f32; Complex<f64>, f64;
+}
+
+impl Lane for Bool {
+    type Value = bool;
+    type Real = Bool;
+    #[inline(always)]
+    fn get(self) -> bool {
+        Bool::get(self)
+    }
+    #[inline(always)]
+    fn put(value: bool) -> Bool {
+        value.into()
+    }
+}
+
+/// The dtype that loops compute in for operations of this dtype: `float32` for half precision.
+pub(crate) fn computed_in(dtype: DType) -> DType {
+    if dtype.is_float() && dtype.size() == 2 {
+        DType::F32
+    } else {
+        dtype
+    }
+}
+
+/// # Safety
+/// `len` elements may be read at `ptr`, as what is read below.
+#[inline(always)]
+unsafe fn at<T: Lane>(ptr: *mut u8, i: usize) -> T::Value {
+    // SAFETY: the caller's contract.
+    unsafe { ptr.cast::<T>().add(i).read_unaligned().get() }
+}
+
+/// The loop of a unary operation.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+#[inline(always)]
+pub(crate) unsafe fn map1<R: Lane, T: Lane>(
+    p: [*mut u8; 2],
+    len: usize,
+    f: impl Fn(T::Value) -> R::Value,
+) {
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            p[0].cast::<R>()
+                .add(i)
+                .write_unaligned(R::put(f(at::<T>(p[1], i))))
+        };
+    }
+}
+
+/// The loop of a binary operation.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+#[inline(always)]
+pub(crate) unsafe fn map2<R: Lane, T: Lane>(
+    p: [*mut u8; 3],
+    len: usize,
+    f: impl Fn(T::Value, T::Value) -> R::Value,
+) {
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            let value = f(at::<T>(p[1], i), at::<T>(p[2], i));
+            p[0].cast::<R>().add(i).write_unaligned(R::put(value));
+        }
+    }
+}
+
+/// The loop of a ternary operation.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+#[inline(always)]
+pub(crate) unsafe fn map3<R: Lane, T: Lane>(
+    p: [*mut u8; 4],
+    len: usize,
+    f: impl Fn(T::Value, T::Value, T::Value) -> R::Value,
+) {
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            let value = f(at::<T>(p[1], i), at::<T>(p[2], i), at::<T>(p[3], i));
+            p[0].cast::<R>().add(i).write_unaligned(R::put(value));
+        }
+    }
+}
+
+/// A table of operations: the enum, and the function that looks a kernel up.
+///
+/// A row names an operation and gives, for each kind of number that has it, the result of one element:
+/// `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`. The kinds are the sets of
+/// [`with_element!`](crate::with_element); the expression sees values of the element type `T` (`bool` for `Bool`),
+/// and in `p` the operation's numbers of that type. The result is a `T` unless a type follows the
+/// arrow; `Real` is the type of a complex number's parts.
+macro_rules! ops {
+    (
+        $(#[$enum_doc:meta])*
+        pub enum $Enum:ident;
+        $(#[$fn_doc:meta])*
+        pub fn $lookup:ident = $map:ident over $n:literal;
+        $( $(#[$doc:meta])* $name:ident { $($arms:tt)+ } )+
+    ) => {
+        $(#[$enum_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $Enum {
+            $( $(#[$doc])* $name, )+
+        }
+
+        impl $Enum {
+            /// Every operation, in the order of the table.
+            pub const ALL: &[$Enum] = &[$($Enum::$name),+];
+        }
+
+        $(#[$fn_doc])*
+        pub fn $lookup(op: $Enum, dtype: $crate::DType) -> Option<$crate::Kernel<$n>> {
+            let computed = $crate::lane::computed_in(dtype);
+            let kernel = match op {
+                $( $Enum::$name => $crate::lane::ops!(@arms $map $n computed; $($arms)+), )+
+            };
+            kernel.map(|k| if computed == dtype { k } else { k.rounded_to(dtype) })
+        }
+    };
+    // The arms of a row, one after the other: the first that has the dtype.
+    (@arms $map:ident $n:literal $computed:ident;) => { None };
+    (
+        @arms $map:ident $n:literal $computed:ident;
+        $($set:ident)+ $(-> $ret:ident)?: |$($x:ident),+| $e:expr; $($rest:tt)*
+    ) => {
+        $crate::lane::ops!(
+            @arms $map $n $computed; $($set)+ $(-> $ret)?: |$($x),+; _numbers| $e; $($rest)*
+        )
+    };
+    (
+        @arms $map:ident $n:literal $computed:ident;
+        $($set:ident)+ $(-> $ret:ident)?: |$($x:ident),+; $p:ident| $e:expr; $($rest:tt)*
+    ) => {
+        $crate::lane::ops!(@sets $map $n $computed ($($ret)?) ($($x)+) $p ($e); $($set)+)
+            .or_else(|| $crate::lane::ops!(@arms $map $n $computed; $($rest)*))
+    };
+    (@sets $map:ident $n:literal $computed:ident $ret:tt $x:tt $p:ident $e:tt; $($set:ident)+) => {
+        None$(.or_else(|| $crate::with_element!($set: $computed, T => {
+            $crate::lane::ops!(@kernel $map $n T $ret $x $p $e)
+        })))+
+    };
+    (@kernel $map:ident $n:literal $T:ident ($($ret:ident)?) ($($x:ident)+) $p:ident $e:tt) => {{
+        #[allow(dead_code)]
+        type Real = <$T as $crate::lane::Lane>::Real;
+        type Input = <$T as $crate::lane::Lane>::Value;
+        type Output = $crate::lane::ops!(@or $T $($ret)?);
+        #[inline(always)]
+        #[allow(unused_parens)]
+        fn op(
+            $($x: Input,)+
+            $p: &[Input; $crate::Params::MAX],
+        ) -> <Output as $crate::lane::Lane>::Value {
+            $e
+        }
+        let mut dtypes = [<$T as $crate::Element>::DTYPE; $n];
+        dtypes[0] = <Output as $crate::Element>::DTYPE;
+        $crate::Kernel::new(dtypes, $crate::simd::simd_loop!($n, |p, len, params| {
+            let numbers = std::array::from_fn(|i| $crate::lane::Lane::get(params.get::<$T>(i)));
+            $crate::lane::$map::<Output, $T>(p, len, move |$($x),+| op($($x,)+ &numbers))
+        }))
+    }};
+    (@or $T:ident) => { $T };
+    (@or $T:ident $ret:ident) => { $ret };
+}
+pub(crate) use ops;
