@@ -252,15 +252,15 @@ impl StorageEntry {
             }
             layouts.push((layout, itemsize));
         }
-        let (runs, reached_bytes) = runs::of_storage(&tensors, &layouts, nbytes)?;
+        let (runs, exact, reached_bytes) = runs::of_storage(&tensors, &layouts, nbytes)?;
         Ok(StorageEntry {
             id,
             label: None,
             nbytes,
             device: device.to_string(),
             origin: origin.into(),
-            exact: runs.iter().all(Run::is_exact),
             runs,
+            exact,
             reached_bytes,
             tensors,
         })

@@ -9,7 +9,13 @@ use std::path::Path;
 /// The page with `%%SLOT%%` where its parts go.
 const PAGE: &str = include_str!("picture.html");
 const STYLE: &str = include_str!("picture.css");
-const SCRIPT: &str = concat!(include_str!("words.js"), include_str!("picture.js"));
+const SCRIPT: &str = concat!(
+    include_str!("words.js"),
+    include_str!("model.js"),
+    include_str!("draw.js"),
+    include_str!("details.js"),
+    include_str!("picture.js"),
+);
 
 impl Picture {
     /// The picture as JSON: the schema of `docs/memory-map.md`.

@@ -51,12 +51,13 @@ pub(super) fn of_tensor(placed: Placed<'_>) -> Result<(Vec<Run>, u64)> {
     Ok((runs, reached))
 }
 
-/// A storage's runs, a new one wherever the number of tensors changes, and the bytes that are reached.
+/// A storage's runs, a new one wherever the number of tensors changes; whether they are exact; and the bytes that
+/// are reached.
 pub(super) fn of_storage(
     tensors: &[TensorEntry],
     layouts: &[(Layout, usize)],
     nbytes: u64,
-) -> Result<(Vec<Run>, u64)> {
+) -> Result<(Vec<Run>, bool, u64)> {
     let mut placed = list(layouts.len())?;
     placed.extend(
         layouts
@@ -66,6 +67,7 @@ pub(super) fn of_storage(
     let reached = reached_bytes(&placed)? as u64;
 
     let mut edges = Edges::default();
+    let mut exact = true;
     for &tensor in &placed {
         let left = WALK_STORAGE.saturating_sub(edges.0.len() / 2);
         for range in byte_runs(tensor)?.take(left + 1) {
@@ -76,14 +78,15 @@ pub(super) fn of_storage(
             edges.0.clear();
             for run in tensors.iter().flat_map(|tensor| &tensor.runs) {
                 edges.add(run.start, run.end, run.is_exact())?;
+                exact &= run.is_exact();
             }
             break;
         }
     }
     let mut runs = edges.count()?;
     spread(&mut runs, reached);
-    coarsen(&mut runs, nbytes, MAX_RUNS)?;
-    Ok((runs, reached))
+    exact &= !coarsen(&mut runs, nbytes, MAX_RUNS)?;
+    Ok((runs, exact, reached))
 }
 
 /// Where tensors begin and end to reach: position, change in the number of tensors, and of those among them
@@ -152,14 +155,14 @@ fn spread(runs: &mut [Run], sum: u64) {
     }
 }
 
-/// At most `limit` runs; the sum of `reached` stays the same.
+/// At most `limit` runs, and whether that took coarse ones. The sum of `reached` stays the same.
 ///
 /// Half of `limit` cells make up the storage. Runs that start in the same cell and are shorter than it become
 /// one, gaps included; a longer run stays alone, so that a long stretch never takes on the count of a short
 /// neighbour. Nothing can start in a cell after a long run, so that a cell yields two runs at most.
-pub(super) fn coarsen(runs: &mut Vec<Run>, nbytes: u64, limit: usize) -> Result<()> {
+pub(super) fn coarsen(runs: &mut Vec<Run>, nbytes: u64, limit: usize) -> Result<bool> {
     if runs.len() <= limit {
-        return Ok(());
+        return Ok(false);
     }
     let cell = nbytes.div_ceil((limit / 2).max(1) as u64).max(1);
     let mut kept: Vec<Run> = list(limit)?;
@@ -174,7 +177,7 @@ pub(super) fn coarsen(runs: &mut Vec<Run>, nbytes: u64, limit: usize) -> Result<
         }
     }
     *runs = kept;
-    Ok(())
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -98,7 +98,8 @@ let failed = 0;
 function check(what, got, wanted) {
   const same = typeof wanted === "function" ? wanted(got) : JSON.stringify(got) === JSON.stringify(wanted);
   if (!same) failed++;
-  console.log(`${same ? "ok  " : "FAIL"} ${what}${same ? "" : `: ${JSON.stringify(got)}${typeof wanted === "function" ? "" : `, not ${JSON.stringify(wanted)}`}`}`);
+  const measured = typeof got === "number" && typeof wanted === "function" ? ` (${Math.round(got)})` : "";
+  console.log(`${same ? "ok  " : "FAIL"} ${what}${measured}${same ? "" : `: ${JSON.stringify(got)}${typeof wanted === "function" ? "" : `, not ${JSON.stringify(wanted)}`}`}`);
 }
 const count = (selector) => evaluate(`document.querySelectorAll(${JSON.stringify(selector)}).length`);
 const text = (selector) => evaluate(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? null`);
