@@ -1,1 +1,49 @@
-//! TEMP
+//! Storages that are counted and known: where their bytes come from, who looks at them, which copies were
+//! made and why.
+
+#![deny(missing_docs)]
+
+mod access;
+mod block;
+mod device;
+mod events;
+mod handle;
+mod hold;
+mod list;
+mod map;
+mod oom;
+mod os;
+pub mod picture;
+mod pool;
+mod raw;
+mod registry;
+mod scope;
+mod stats;
+mod storage;
+mod sync;
+pub mod testing;
+mod text;
+
+pub use access::Mode;
+pub use block::{AllocError, AllocReason, Block, BlockInfo, BlockState, FreeInfo, PoolKind};
+pub use events::CopyReason;
+pub use hold::{Held, hold};
+pub use map::{
+    DiffEntry, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated, reserved, reset_peak,
+    set_limit, stats,
+};
+pub use os::SystemMemory;
+pub use pool::{Pool, SMALL_MAX, SegmentInfo, pool_is_valid};
+pub use raw::{RawError, RawMemory};
+pub use registry::{Attachment, TensorInfo, Viewer};
+pub use scope::{Scope, ScopeId, scope};
+pub use stats::{MemoryStats, Stat, StatByPool};
+pub use storage::{Origin, Site, Storage, StorageGuard};
+pub use text::{Bytes, bytes};
+
+/// The copy log.
+pub mod copies {
+    pub use crate::events::{
+        CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, check, forbid, mark, record, since,
+    };
+}

@@ -314,3 +314,112 @@ impl fmt::Display for MemoryStats {
         write!(f, "|{thick}|")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PoolKind::{Large, Small};
+
+    fn sample() -> Tally {
+        let mut t = Tally::ZERO;
+        t.allocated_bytes.add(Small, 100);
+        t.allocated_bytes.add(Large, 5000);
+        t.allocated_bytes.sub(Small, 60);
+        t.allocated_bytes.add(Large, 1000);
+        t.allocated_bytes.sub(Large, 5000);
+        t.num_ooms = 2;
+        t
+    }
+
+    #[test]
+    fn currents_peaks_and_totals() {
+        let stat = |current, peak, allocated, freed| Stat {
+            current,
+            peak,
+            allocated,
+            freed,
+        };
+        let mut t = sample();
+        let s = t.snapshot();
+        assert_eq!(s.allocated_bytes.small_pool, stat(40, 100, 100, 60));
+        assert_eq!(s.allocated_bytes.large_pool, stat(1000, 6000, 6000, 5000));
+        // Together 5100, then 6040.
+        assert_eq!(s.allocated_bytes.all, stat(1040, 6040, 6100, 5060));
+        assert_eq!(s.active_bytes, s.allocated_bytes);
+
+        t.reset_peak();
+        assert_eq!(
+            t.snapshot().allocated_bytes.all,
+            stat(1040, 1040, 6100, 5060)
+        );
+        t.reset_accumulated();
+        t.allocated_bytes.sub(Large, 1000);
+        let s = t.snapshot();
+        assert_eq!(s.allocated_bytes.all, stat(40, 1040, 0, 1000));
+        assert_eq!(s.num_ooms, 0);
+    }
+
+    #[test]
+    fn names_are_those_of_pytorch() {
+        let mut names: Vec<String> = sample().snapshot().iter().map(|(name, _)| name).collect();
+        let mut expected: Vec<String> = Vec::new();
+        // As in torch.cuda.memory_stats().
+        for stat in [
+            "active",
+            "active_bytes",
+            "allocated_bytes",
+            "allocation",
+            "inactive_split",
+            "inactive_split_bytes",
+            "requested_bytes",
+            "reserved_bytes",
+            "segment",
+        ] {
+            for pool in ["all", "large_pool", "small_pool"] {
+                for metric in ["allocated", "current", "freed", "peak"] {
+                    expected.push(format!("{stat}.{pool}.{metric}"));
+                }
+            }
+        }
+        for counter in [
+            "num_alloc_retries",
+            "num_device_alloc",
+            "num_device_free",
+            "num_ooms",
+        ] {
+            expected.push(counter.to_owned());
+        }
+        names.sort();
+        expected.sort();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn json_has_the_pairs() {
+        let s = sample().snapshot();
+        let json = s.to_json();
+        assert_eq!(json["allocated_bytes.all.peak"], 6040);
+        assert_eq!(json["num_ooms"], 2);
+        assert_eq!(json.as_object().unwrap().len(), s.iter().count());
+    }
+
+    #[test]
+    fn the_table_is_77_wide() {
+        let text = sample().snapshot().to_string();
+        assert!(
+            text.lines().all(|line| line.chars().count() == 77),
+            "{text}"
+        );
+        let row = "| Allocated memory      |   1040 B   |   6040 B   |   6100 B   |   5060 B   |";
+        assert!(text.lines().any(|line| line == row), "{text}");
+    }
+
+    #[test]
+    fn short_keeps_five_digits() {
+        assert_eq!(short(99_999, Unit::Bytes), "99999 B  ");
+        assert_eq!(short(100_000, Unit::Bytes), "97 KiB");
+        assert_eq!(short(100 << 20, Unit::Bytes), "100 MiB");
+        assert_eq!(short(u64::MAX, Unit::Bytes), "16383 PiB");
+        assert_eq!(short(123_456, Unit::Count), "123 K  ");
+    }
+}

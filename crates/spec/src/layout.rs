@@ -1,6 +1,6 @@
 //! A tensor's shape over its storage: sizes, strides and offset, in elements. Pure arithmetic.
 
-use crate::dims::{Dims, MAX_RANK, checked_product};
+use crate::dims::{Dims, MAX_RANK, checked_product, copied};
 use crate::{Error, Kind, Result};
 use std::fmt;
 
@@ -12,7 +12,7 @@ use std::fmt;
 /// - **L3** `offset + Σ (size-1)·stride + 1`, the number of elements that a storage must have, fits
 ///   `isize` after multiplication by 16, the widest element (the sum counts only when no size is 0; the
 ///   offset fits on its own always).
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Layout {
     sizes: Dims,
     strides: Dims,
@@ -106,6 +106,12 @@ impl Layout {
         stride.saturating_mul(n).min(isize::MAX as usize)
     }
 
+    /// Sizes, strides and offset, for arithmetic that keeps L1-L3.
+    #[inline]
+    pub(crate) fn parts_mut(&mut self) -> (&mut Dims, &mut Dims, &mut usize) {
+        (&mut self.sizes, &mut self.strides, &mut self.offset)
+    }
+
     /// Row-major sizes from offset 0. Strides count a size of 0 as 1, as PyTorch's do.
     ///
     /// # Errors
@@ -122,7 +128,7 @@ impl Layout {
             *stride = next;
             next = Layout::stride_of(next, size.max(1));
         }
-        Layout::new(Dims::from_slice(sizes), strides, 0)
+        Layout::new(copied(sizes), strides, 0)
     }
 
     /// The layout of one element at offset 0, without dimensions.
@@ -185,6 +191,17 @@ impl Layout {
     /// [`Kind::Shape`] when the reach overflows.
     pub fn with_offset(&self, offset: usize) -> Result<Layout> {
         Layout::new(self.sizes.clone(), self.strides.clone(), offset)
+    }
+}
+
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout {
+            sizes: copied(&self.sizes),
+            strides: copied(&self.strides),
+            offset: self.offset,
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! One number, of any dtype.
 
-use crate::Category;
+use crate::{Category, DType, Error, Kind, Result};
 use half::{bf16, f16};
 use num_complex::Complex;
+use std::fmt;
 
 /// One number as it goes into a tensor or comes out: the widest of its kind, so that nothing is
 /// rounded on the way.
@@ -34,6 +35,74 @@ impl Scalar {
             Scalar::Int(_) | Scalar::UInt(_) => Category::Integer,
             Scalar::Float(_) => Category::Float,
             Scalar::Complex(..) => Category::Complex,
+        }
+    }
+
+    /// Whether the number, cast to a dtype, is what PyTorch lets into a tensor of it: fractions and signs
+    /// may be lost, but nothing may overflow, and an imaginary part may not vanish.
+    ///
+    /// # Errors
+    /// [`Kind::Value`] naming the number and the dtype's range.
+    ///
+    /// ```
+    /// use osteon_spec::{DType, Scalar};
+    /// assert!(Scalar::Float(1.9).check_fits(DType::I64).is_ok());
+    /// assert!(Scalar::Int(300).check_fits(DType::I8).is_err());
+    /// assert!(Scalar::Int(-1).check_fits(DType::U8).is_ok());
+    /// ```
+    pub fn check_fits(self, dtype: DType) -> Result<()> {
+        let fits = match (dtype.category(), self) {
+            (Category::Bool, _) | (_, Scalar::Bool(_)) => true,
+            (Category::Complex, _) => true,
+            (_, Scalar::Complex(_, im)) if im != 0.0 => false,
+            (Category::Integer, Scalar::Int(i)) => integer_fits(i.into(), dtype),
+            (Category::Integer, Scalar::UInt(u)) => integer_fits(u.into(), dtype),
+            (Category::Integer, Scalar::Float(x) | Scalar::Complex(x, _)) => {
+                let (least, most) = integer_range(dtype);
+                // `most + 1` is exact as a float, `most` is not for 64 bits.
+                let top = (most + 1) as f64;
+                x >= least as f64 && x < top
+            }
+            (Category::Float, Scalar::Float(x) | Scalar::Complex(x, _)) => {
+                // Narrower floats take what is too large as infinity.
+                dtype != DType::F32 || !x.is_finite() || x.abs() <= f32::MAX.into()
+            }
+            (Category::Float, Scalar::Int(_) | Scalar::UInt(_)) => true,
+        };
+        if fits {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::Value,
+            format!("value {self} cannot be converted to {dtype} without overflow"),
+        ))
+    }
+}
+
+fn integer_range(dtype: DType) -> (i128, i128) {
+    let bits = 8 * dtype.size() as u32;
+    if dtype.is_signed() {
+        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    } else {
+        (0, (1 << bits) - 1)
+    }
+}
+
+/// A negative number may wrap into an unsigned dtype as long as its magnitude fits.
+fn integer_fits(i: i128, dtype: DType) -> bool {
+    let (least, most) = integer_range(dtype);
+    i <= most && if dtype.is_signed() { i >= least } else { -i <= most }
+}
+
+/// As PyTorch writes a plain number: `2`, `1.5`, `true`, `1-2j`.
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Scalar::Bool(b) => write!(f, "{b}"),
+            Scalar::Int(i) => write!(f, "{i}"),
+            Scalar::UInt(u) => write!(f, "{u}"),
+            Scalar::Float(x) => write!(f, "{x:?}"),
+            Scalar::Complex(re, im) => write!(f, "{re}{im:+}j"),
         }
     }
 }
@@ -74,6 +143,43 @@ impl<T: Into<f64>> From<Complex<T>> for Scalar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `torch.zeros(1, dtype).fill_(value)` of PyTorch 2.15 does.
+    #[test]
+    fn overflow_is_pytorchs() {
+        use Scalar::{Complex, Float, Int};
+        let taken = [
+            (DType::I8, Int(-128)),
+            (DType::U8, Int(-255)),
+            (DType::I8, Float(127.0)),
+            (DType::I64, Float(1.9)),
+            (DType::F16, Float(1e6)),
+            (DType::BF16, Float(3.4e38)),
+            (DType::F8E4M3FN, Float(449.0)),
+            (DType::F32, Float(f64::INFINITY)),
+            (DType::Bool, Float(2.5)),
+            (DType::I8, Complex(1.0, 0.0)),
+        ];
+        for (dtype, value) in taken {
+            assert!(value.check_fits(dtype).is_ok(), "{value} as {dtype}");
+        }
+        let refused = [
+            (DType::I8, Int(300)),
+            (DType::I8, Int(-129)),
+            (DType::U8, Int(-256)),
+            (DType::U8, Int(256)),
+            (DType::U8, Float(-0.5)),
+            (DType::I8, Float(128.0)),
+            (DType::I64, Float(9_223_372_036_854_775_808.0)),
+            (DType::I64, Float(f64::NAN)),
+            (DType::I32, Float(f64::INFINITY)),
+            (DType::F32, Float(1e300)),
+            (DType::F32, Complex(1.0, 1.0)),
+        ];
+        for (dtype, value) in refused {
+            assert!(value.check_fits(dtype).is_err(), "{value} as {dtype}");
+        }
+    }
 
     #[test]
     fn every_number_widens_exactly() {

@@ -1,2 +1,27 @@
-//! TEMP
+//! Views of storages, and the one door to the devices: every operation is here as a function of views;
+//! gradients are the next layer's.
+
+#![deny(missing_docs)]
+#![deny(unsafe_code)]
+
+mod backend;
+mod copy;
+mod cpu;
+mod create;
+mod elementwise;
 pub mod format;
+mod guard;
+mod inplace;
+mod meta;
+mod number;
+mod read;
+mod view;
+mod views;
+mod write;
+
+pub use backend::Arg;
+pub use elementwise::{Call, Compute, Op};
+pub use guard::{ReadGuard, WriteGuard};
+pub use number::{Data, Number};
+pub use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
+pub use view::View;

@@ -59,6 +59,7 @@ pub struct Pool<R: RawMemory> {
 }
 
 /// A pointer to memory that a [`RawMemory`] mapped, from the address that the books hold.
+#[inline]
 fn pointer(addr: usize) -> NonNull<u8> {
     let addr = NonZero::new(addr).expect("mapped memory is not at address 0");
     // `attach` exposed the provenance of every mapped range.

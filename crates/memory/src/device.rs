@@ -1,0 +1,181 @@
+//! The memory of each device: its allocator, its statistics and the list of its storages, behind one lock.
+
+use crate::block::{AllocError, AllocReason};
+use crate::list::List;
+use crate::oom::Report;
+use crate::os::SystemMemory;
+use crate::pool::Pool;
+use crate::raw::{RawError, RawMemory};
+use crate::stats::MemoryStats;
+use crate::storage::{Inner, Owner};
+use osteon_spec::Device;
+use std::any::Any;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, MutexGuard};
+
+/// What a device knows, under its lock.
+///
+/// Invariant **D1**: `storages` lists exactly the storages whose owner is not `Unlisted`, and the pool's live
+/// blocks are those of the listed storages: both change in one critical section.
+pub(crate) struct State {
+    device: Device,
+    /// Made at the first use.
+    pool: Option<Pool<Box<dyn RawMemory>>>,
+    pub(crate) storages: List<Inner>,
+}
+
+/// The memory of one device.
+pub(crate) struct DeviceMemory {
+    state: Mutex<State>,
+}
+
+static CPU: DeviceMemory = DeviceMemory::new(Device::cpu());
+static META: DeviceMemory = DeviceMemory::new(Device::meta());
+
+/// The memory of a device.
+#[inline]
+pub(crate) fn of(device: &Device) -> &'static DeviceMemory {
+    if device.is_meta() { &META } else { &CPU }
+}
+
+/// The memory of every device.
+pub(crate) fn all() -> [&'static DeviceMemory; 2] {
+    [&CPU, &META]
+}
+
+impl DeviceMemory {
+    const fn new(device: Device) -> DeviceMemory {
+        DeviceMemory { state: Mutex::new(State { device, pool: None, storages: List::new() }) }
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under the lock stops half-way, so a panic elsewhere need not stop everybody.
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl State {
+    #[inline]
+    pub(crate) fn pool(&mut self) -> &mut Pool<Box<dyn RawMemory>> {
+        let device = self.device;
+        self.pool.get_or_insert_with(|| {
+            Pool::new(if device.is_meta() {
+                Box::new(Nowhere { next: META_BASE }) as Box<dyn RawMemory>
+            } else {
+                Box::new(SystemMemory::new())
+            })
+        })
+    }
+
+    pub(crate) fn stats(&mut self) -> MemoryStats {
+        self.pool().stats()
+    }
+
+    /// Gives a new storage its bytes and enters it in the list.
+    #[inline]
+    pub(crate) fn adopt(&mut self, storage: &Inner, nbytes: usize) -> Result<(), Box<Report>> {
+        let (ptr, owner) = self.take(storage, nbytes)?;
+        // SAFETY: the lock is held (`self`), the storage is new, and `take` gave `nbytes` initialised bytes.
+        unsafe { storage.set_bytes(ptr, nbytes, owner) };
+        // SAFETY: a new storage is in no list, and its handle keeps it until `release`.
+        unsafe { self.storages.push(storage) };
+        Ok(())
+    }
+
+    /// Enters a new storage of foreign bytes, which are set already, in the list.
+    pub(crate) fn adopt_foreign(&mut self, storage: &Inner, owner: Box<dyn Any + Send + Sync>) {
+        // SAFETY: the lock is held, the storage is new, and its bytes stay as they are.
+        unsafe { storage.set_bytes(storage.ptr(), storage.nbytes(), Owner::Foreign(owner)) };
+        // SAFETY: as in `adopt`.
+        unsafe { self.storages.push(storage) };
+    }
+
+    /// Moves a storage to a larger block. The caller holds it as a writing operation.
+    pub(crate) fn grow(&mut self, storage: &Inner, nbytes: usize) -> Result<(), Box<Report>> {
+        let (ptr, owner) = self.take(storage, nbytes)?;
+        let (old, len) = (storage.ptr(), storage.nbytes());
+        if !old.is_null() {
+            // SAFETY: both are valid for `len` bytes, which are fewer than `nbytes`, and the pool's blocks
+            // do not overlap; no operation and no guard is on the old bytes.
+            unsafe { ptr::copy_nonoverlapping(old, ptr, len) };
+        }
+        // SAFETY: the lock is held, the caller holds the storage, and the new block is larger.
+        if let Owner::Pool(block) = unsafe { storage.set_bytes(ptr, nbytes, owner) } {
+            self.pool().free(block);
+        }
+        Ok(())
+    }
+
+    /// Takes a storage off the list, gives its block back, and hands a foreign owner to the caller.
+    #[inline]
+    pub(crate) fn release(&mut self, storage: &Inner) -> Owner {
+        // SAFETY: the lock is held; the last handle is going, so nobody looks at the bytes.
+        match unsafe { storage.set_bytes(ptr::null_mut(), storage.nbytes(), Owner::Unlisted) } {
+            Owner::Unlisted => Owner::Unlisted,
+            owner => {
+                // SAFETY: D1: it is listed.
+                unsafe { self.storages.remove(storage) };
+                match owner {
+                    Owner::Pool(block) => {
+                        self.pool().free(block);
+                        Owner::Nothing
+                    }
+                    other => other,
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, storage: &Inner, nbytes: usize) -> Result<(*mut u8, Owner), Box<Report>> {
+        if nbytes == 0 {
+            return Ok((ptr::null_mut(), Owner::Nothing));
+        }
+        let meta = self.device.is_meta();
+        match self.pool().alloc(nbytes, storage.id()) {
+            Ok(block) if meta => Ok((ptr::null_mut(), Owner::Pool(block))),
+            Ok(block) => Ok((block.ptr().as_ptr(), Owner::Pool(block))),
+            Err(e) => Err(self.report(e)),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn report(&mut self, error: AllocError) -> Box<Report> {
+        Box::new(Report::new(self.device, error, self.pool()))
+    }
+}
+
+/// The report of bookkeeping that found no memory.
+#[cold]
+pub(crate) fn no_memory_for_books(device: &Device, requested: usize) -> Box<Report> {
+    of(device).lock().report(AllocError { requested, reason: AllocReason::System })
+}
+
+/// The memory of a device without memory: addresses that stand for nothing, so that the allocator's
+/// arithmetic forecasts what a real device would reserve.
+struct Nowhere {
+    next: usize,
+}
+
+/// Far from null, and on the granularity.
+const META_BASE: usize = 1 << 32;
+const META_GRANULE: usize = 2 << 20;
+
+// SAFETY: the pool never touches what it hands out, and `State::take` gives a storage of this device no
+// pointer, so nobody else does; addresses are never handed out twice, so none overlap.
+unsafe impl RawMemory for Nowhere {
+    fn granularity(&self) -> usize {
+        META_GRANULE
+    }
+
+    fn map(&mut self, bytes: usize) -> Result<NonNull<u8>, RawError> {
+        let at = self.next;
+        let end = at.checked_add(bytes).filter(|&e| e <= isize::MAX as usize);
+        self.next = end.ok_or(RawError::Exhausted)?;
+        NonNull::new(ptr::without_provenance_mut(at)).ok_or(RawError::Exhausted)
+    }
+
+    unsafe fn unmap(&mut self, _ptr: NonNull<u8>, _bytes: usize) -> Result<(), RawError> {
+        Ok(())
+    }
+}

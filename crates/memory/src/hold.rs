@@ -1,0 +1,79 @@
+//! How an operation holds its storages: all of them, in the order of their ids, for one kernel.
+
+use crate::access::Mode;
+use crate::storage::Storage;
+use osteon_spec::Result;
+
+/// The most storages that are ordered without the heap.
+const INLINE: usize = 4;
+
+/// The storages of one running operation; they are let go when this is dropped.
+///
+/// Invariant **O1**: nothing that waits for another operation, and no code of a user, runs while a thread
+/// has one: `hold` is called once an operation.
+#[derive(Debug)]
+pub struct Held<'a> {
+    inline: [Option<(&'a Storage, Mode)>; INLINE],
+    more: Vec<(&'a Storage, Mode)>,
+}
+
+/// Waits for the operations that use these storages and holds them: the `reads` shared, the `writes`
+/// exclusive; a storage on both lists is held once, exclusive.
+///
+/// # Errors
+/// [`osteon_spec::Kind::Borrowed`] where a typed guard is in the way, `ReadOnly` for a write to memory that
+/// may not be written; nothing is held then.
+#[inline]
+pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a>> {
+    let mut held = Held { inline: [None; INLINE], more: Vec::new() };
+    let wanted = reads
+        .iter()
+        .map(|&s| (s, Mode::Read))
+        .chain(writes.iter().map(|&s| (s, Mode::Write)));
+    if reads.len() + writes.len() <= INLINE {
+        let mut list: [Option<(&Storage, Mode)>; INLINE] = [None; INLINE];
+        let mut n = 0;
+        for (storage, mode) in wanted {
+            // Insertion by id: two or three storages are the rule. A write comes after the reads
+            // of the same storage and takes their place.
+            let mut at = n;
+            while at > 0 && list[at - 1].is_some_and(|(s, _)| s.id() > storage.id()) {
+                at -= 1;
+            }
+            match at.checked_sub(1).and_then(|i| list[i].as_mut()) {
+                Some(same) if same.0.id() == storage.id() => same.1 = mode,
+                _ => {
+                    list[at..=n].rotate_right(1);
+                    list[at] = Some((storage, mode));
+                    n += 1;
+                }
+            }
+        }
+        for (slot, want) in held.inline.iter_mut().zip(list) {
+            if let Some((storage, mode)) = want {
+                storage.begin(mode)?;
+                *slot = want;
+            }
+        }
+    } else {
+        let mut list: Vec<_> = wanted.collect();
+        // The write of a storage sorts before its reads, and the first of its kind is kept.
+        list.sort_by_key(|(s, mode)| (s.id(), *mode == Mode::Read));
+        list.dedup_by_key(|(s, _)| s.id());
+        held.more.reserve(list.len());
+        for (storage, mode) in list {
+            storage.begin(mode)?;
+            held.more.push((storage, mode));
+        }
+    }
+    Ok(held)
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        for (storage, mode) in self.inline.iter().flatten().chain(&self.more) {
+            storage.end(*mode);
+        }
+    }
+}

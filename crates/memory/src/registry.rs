@@ -1,0 +1,238 @@
+//! Who looks at a storage: each live tensor has a seat in its storage's list.
+
+use crate::handle::{Handle, Refs, Shared};
+use crate::list::{Linked, Links};
+use crate::scope::{self, ScopeId};
+use crate::storage::{Site, Storage};
+use crate::sync::SpinLock;
+use osteon_spec::{DType, Error, Kind, Layout, Result};
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A registered look at a storage: a layout and a dtype over its bytes, with the operation and the line that
+/// made it. The registry lists it until its last handle goes.
+///
+/// Invariants:
+/// - **V1** the layout is in bounds of the storage, which never shrinks.
+/// - **V2** the storage's first byte is aligned for the dtype, so that every element is; what the pool gives
+///   always is, foreign memory may not be.
+#[derive(Clone)]
+pub struct Viewer(Handle<Seat>);
+
+pub(crate) struct Seat {
+    refs: Refs,
+    links: Links<Seat>,
+    storage: Storage,
+    layout: Layout,
+    dtype: DType,
+    op: &'static str,
+    site: Site,
+    scope: ScopeId,
+    label: SpinLock<Option<Arc<str>>>,
+    attachment: OnceLock<Attachment>,
+}
+
+/// What a layer above keeps beside a viewer, for all its handles.
+pub type Attachment = Box<dyn Any + Send + Sync>;
+
+// SAFETY: the links are touched under the storage's `watch` lock alone; everything else is `Send + Sync`.
+unsafe impl Send for Seat {}
+// SAFETY: as above.
+unsafe impl Sync for Seat {}
+
+impl Viewer {
+    /// Takes a seat at a storage.
+    ///
+    /// # Errors
+    /// [`Kind::Shape`] when the layout reaches beyond the storage, out of memory for the seat.
+    #[inline]
+    pub fn register(
+        storage: Storage,
+        layout: Layout,
+        dtype: DType,
+        op: &'static str,
+        site: Site,
+    ) -> Result<Viewer> {
+        // L3 of `Layout`: the product fits.
+        if layout.required_len() * dtype.size() > storage.nbytes() {
+            return Err(out_of_bounds(&storage, &layout, dtype).op(op));
+        }
+        // The widest element that is read as one is 8 bytes: complex numbers are two.
+        if storage.data_ptr().addr() & (dtype.size().min(8) - 1) != 0 {
+            return Err(misaligned(&storage, dtype).op(op));
+        }
+        let seat = Seat {
+            refs: Refs::one(),
+            links: Links::new(),
+            storage,
+            layout,
+            dtype,
+            op,
+            site,
+            scope: scope::current(),
+            label: SpinLock::new(None),
+            attachment: OnceLock::new(),
+        };
+        match Handle::try_new(seat) {
+            Ok(handle) => {
+                let mut watch = handle.storage.inner().watch.lock();
+                // SAFETY: a new seat is in no list, and `Handle` keeps it alive and at rest until `retire`
+                // has taken it out.
+                unsafe { watch.viewers.push(&handle) };
+                drop(watch);
+                Ok(Viewer(handle))
+            }
+            Err(seat) => {
+                // The seat is in no list, and `Seat` has no drop of its own.
+                drop(seat);
+                Err(Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a view").op(op))
+            }
+        }
+    }
+
+    /// The storage that is looked at.
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+
+    /// The layout over it, in elements of the dtype.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// The elements' type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// The operation that made it.
+    pub fn op(&self) -> &'static str {
+        self.0.op
+    }
+
+    /// The line that called the operation.
+    pub fn site(&self) -> Site {
+        self.0.site
+    }
+
+    /// The name it was given.
+    pub fn label(&self) -> Option<Arc<str>> {
+        self.0.label.lock().clone()
+    }
+
+    /// Gives it a name that every report shows; all its handles have it.
+    pub fn set_label(&self, label: &str) {
+        let label = Arc::from(label);
+        *self.0.label.lock() = Some(label);
+    }
+
+    /// Room for what the layer above knows about this tensor.
+    #[inline]
+    pub fn attachment(&self) -> &OnceLock<Attachment> {
+        &self.0.attachment
+    }
+
+    /// Whether two handles are of one viewer.
+    #[inline]
+    pub fn is_same(&self, other: &Viewer) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
+    /// Whether this is the only handle.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        self.0.is_unique()
+    }
+}
+
+#[cold]
+fn out_of_bounds(storage: &Storage, layout: &Layout, dtype: DType) -> Error {
+    Error::new(
+        Kind::Shape,
+        format!(
+            "sizes {:?}, strides {:?}, storage offset {} and {dtype} require a storage of {} bytes, but storage {} has {}",
+            layout.sizes(),
+            layout.strides(),
+            layout.offset(),
+            layout.required_len() * dtype.size(),
+            storage.id(),
+            storage.nbytes(),
+        ),
+    )
+}
+
+#[cold]
+fn misaligned(storage: &Storage, dtype: DType) -> Error {
+    Error::new(
+        Kind::Value,
+        format!(
+            "storage {} begins at address {:p}, which is not aligned for {dtype} ({}); copy the bytes first",
+            storage.id(),
+            storage.data_ptr(),
+            storage.origin(),
+        ),
+    )
+}
+
+impl fmt::Debug for Viewer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} of {:?}", self.dtype(), self.layout(), self.storage())
+    }
+}
+
+impl Seat {
+    pub(crate) fn is_alive(&self) -> bool {
+        self.refs.is_alive()
+    }
+
+    pub(crate) fn info(&self) -> TensorInfo {
+        TensorInfo {
+            label: self.label.lock().clone(),
+            op: self.op,
+            site: self.site,
+            scope: self.scope,
+            dtype: self.dtype,
+            layout: self.layout.clone(),
+        }
+    }
+}
+
+impl Linked for Seat {
+    fn links(&self) -> &Links<Seat> {
+        &self.links
+    }
+}
+
+impl Shared for Seat {
+    fn refs(&self) -> &Refs {
+        &self.refs
+    }
+
+    #[inline]
+    fn retire(&self) {
+        let mut watch = self.storage.inner().watch.lock();
+        // SAFETY: `register` put every seat that has a handle into this list, and only this takes it out.
+        unsafe { watch.viewers.remove(self) };
+    }
+}
+
+/// What the registry knows of one live tensor.
+#[derive(Clone, Debug)]
+pub struct TensorInfo {
+    /// The name it was given.
+    pub label: Option<Arc<str>>,
+    /// The operation that made it.
+    pub op: &'static str,
+    /// The line that called the operation.
+    pub site: Site,
+    /// The scope it was made in.
+    pub scope: ScopeId,
+    /// The elements' type.
+    pub dtype: DType,
+    /// Sizes, strides and offset.
+    pub layout: Layout,
+}

@@ -1,0 +1,524 @@
+//! Storages: runs of bytes on one device, with an owner, an id, a version and a birthplace.
+
+use crate::access::{Access, Mode, Refused};
+use crate::device;
+use crate::oom::Report;
+use crate::handle::{Handle, Refs, Shared};
+use crate::list::{Linked, Links, List};
+use crate::block::Block;
+use crate::registry::{Seat, TensorInfo};
+use crate::scope::{self, ScopeId};
+use crate::sync::{AtomicU64, Ordering, SpinLock};
+use osteon_spec::{Device, Error, Kind, Result};
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
+
+/// A place in a user's program.
+pub type Site = &'static Location<'static>;
+
+/// A run of bytes on one device that tensors look at.
+///
+/// Cloning makes another handle to the same bytes. They are freed exactly once, when the last handle and
+/// the last tensor go.
+#[derive(Clone)]
+pub struct Storage(Handle<Inner>);
+
+/// What is behind a [`Storage`].
+///
+/// Invariants:
+/// - **S1** `ptr` is valid for reads of `nbytes` initialised bytes (for writes too unless `read_only`), and null
+///   exactly when there are no bytes or the device has no memory.
+/// - **S2** `nbytes` never falls: a tensor that was in bounds stays so.
+/// - **S3** `ptr`, `nbytes` and `owner` change only in [`Storage::grow`], which holds the storage as a
+///   writing operation and the device's lock.
+/// - **S4** `owner` is touched under the device's lock only.
+pub(crate) struct Inner {
+    refs: Refs,
+    links: Links<Inner>,
+    id: u64,
+    device: Device,
+    origin: Origin,
+    scope: ScopeId,
+    read_only: bool,
+    ptr: AtomicPtr<u8>,
+    nbytes: AtomicUsize,
+    owner: UnsafeCell<Owner>,
+    version: AtomicU64,
+    access: Access,
+    pub(crate) watch: SpinLock<Watch>,
+}
+
+// SAFETY: the raw pointer is S1's, the list links and `owner` are touched under the device's lock alone (S4),
+// and foreign owners are `Send + Sync`.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+/// Who looks at a storage.
+pub(crate) struct Watch {
+    pub(crate) viewers: List<Seat>,
+    guards: Vec<GuardNote>,
+    label: Option<Arc<str>>,
+}
+
+struct GuardNote {
+    serial: u64,
+    mode: Mode,
+    site: Site,
+}
+
+/// Who gives the bytes back.
+pub(crate) enum Owner {
+    /// Not yet in the device's list.
+    Unlisted,
+    /// There are no bytes to give back: an empty storage, or a device without memory.
+    Nothing,
+    Pool(Block),
+    Foreign(#[expect(dead_code, reason = "kept for its drop")] Box<dyn Any + Send + Sync>),
+}
+
+/// Where a storage's bytes came from.
+#[derive(Clone)]
+pub enum Origin {
+    /// Allocated by an operation at a place in the program.
+    Allocated {
+        /// The operation's name.
+        op: &'static str,
+        /// The line that called it.
+        site: Site,
+    },
+    /// A window on a mapped file.
+    Mapped {
+        /// The file.
+        path: Arc<str>,
+        /// The first byte in the file.
+        offset: u64,
+    },
+    /// Memory that belongs to somebody else, who is kept alive.
+    Foreign {
+        /// Who, in words.
+        owner: Arc<str>,
+        /// The line that brought it in.
+        site: Site,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Allocated { op, site } => write!(f, "{op} at {}:{}", site.file(), site.line()),
+            Origin::Mapped { path, offset } => write!(f, "mapped file {path} at byte {offset}"),
+            Origin::Foreign { owner, site } => {
+                write!(f, "{owner} at {}:{}", site.file(), site.line())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+
+impl Storage {
+    /// New bytes, initialised to something unspecified, 64-byte aligned.
+    ///
+    /// # Errors
+    /// Out of memory, with a report; nothing has changed then.
+    pub fn allocate(nbytes: usize, device: &Device, op: &'static str, site: Site) -> Result<Storage> {
+        let storage = Storage::unlisted(*device, Origin::Allocated { op, site }, false)
+            .map_err(|()| device::no_memory_for_books(device, nbytes).into_error(op, site))?;
+        device::of(device)
+            .lock()
+            .adopt(&storage.0, nbytes)
+            .map_err(|r: Box<Report>| r.into_error(op, site))?;
+        Ok(storage)
+    }
+
+    /// Bytes of an owner that is kept alive and can give them as a slice: a mapped file, a
+    /// vector, a string. Read-only. Copies nothing.
+    ///
+    /// # Errors
+    /// Out of memory, for the few bytes of bookkeeping.
+    pub fn from_owner<T>(owner: T, origin: Origin) -> Result<Storage>
+    where
+        T: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        let owner = Box::new(owner);
+        let bytes = (*owner).as_ref();
+        let (ptr, len) = (bytes.as_ptr().cast_mut(), bytes.len());
+        // SAFETY: the slice stays valid while its owner is neither moved (it is boxed), nor lent mutably,
+        // nor dropped, and the box does neither before the storage goes. Read-only keeps `cast_mut` harmless.
+        unsafe { Storage::from_raw_parts(ptr, len, true, owner, origin) }
+    }
+
+    /// Bytes that belong to somebody else, kept alive by `owner`. Copies nothing.
+    ///
+    /// # Safety
+    /// `ptr` is valid for reads of `nbytes` initialised bytes until `owner` is dropped, on any thread; for
+    /// writes too unless `read_only`. Nobody else writes them while a tensor operation reads them, or touches
+    /// them at all while one writes them.
+    ///
+    /// # Errors
+    /// Out of memory, for the few bytes of bookkeeping.
+    pub unsafe fn from_raw_parts(
+        ptr: *mut u8,
+        nbytes: usize,
+        read_only: bool,
+        owner: Box<dyn Any + Send + Sync>,
+        origin: Origin,
+    ) -> Result<Storage> {
+        let storage = Storage::unlisted(Device::cpu(), origin, read_only).map_err(|()| {
+            Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a foreign storage")
+        })?;
+        let inner = &storage.0;
+        inner.ptr.store(if nbytes == 0 { ptr::null_mut() } else { ptr }, Ordering::Relaxed);
+        inner.nbytes.store(nbytes, Ordering::Relaxed);
+        device::of(&Device::cpu()).lock().adopt_foreign(inner, owner);
+        Ok(storage)
+    }
+
+    fn unlisted(device: Device, origin: Origin, read_only: bool) -> Result<Storage, ()> {
+        let inner = Inner {
+            refs: Refs::one(),
+            links: Links::new(),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            device,
+            origin,
+            scope: scope::current(),
+            read_only,
+            ptr: AtomicPtr::new(ptr::null_mut()),
+            nbytes: AtomicUsize::new(0),
+            owner: UnsafeCell::new(Owner::Unlisted),
+            version: AtomicU64::new(0),
+            access: Access::new(),
+            watch: SpinLock::new(Watch { viewers: List::new(), guards: Vec::new(), label: None }),
+        };
+        Handle::try_new(inner).map(Storage).map_err(drop)
+    }
+
+    /// A number that no other storage of this process has or will have.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The bytes asked for.
+    #[inline]
+    pub fn nbytes(&self) -> usize {
+        self.0.nbytes()
+    }
+
+    /// The first byte's address; null for an empty storage and on a device without memory.
+    ///
+    /// Safe to get, unsafe to read through: operations on other threads may write, and
+    /// [`Storage::grow`] moves the bytes.
+    #[inline]
+    pub fn data_ptr(&self) -> *const u8 {
+        self.0.ptr.load(Ordering::Relaxed)
+    }
+
+    /// The same for writing, for kernels that hold the storage through [`crate::hold`].
+    #[inline]
+    pub fn data_mut(&self) -> *mut u8 {
+        self.0.ptr.load(Ordering::Relaxed)
+    }
+
+    /// Where the bytes are.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// Where the bytes came from.
+    pub fn origin(&self) -> &Origin {
+        &self.0.origin
+    }
+
+    /// Whether writes are refused: the bytes are a mapped file's, or their owner lends them for
+    /// reading only.
+    #[inline]
+    pub fn is_read_only(&self) -> bool {
+        self.0.read_only
+    }
+
+    /// Checks that the bytes may be written.
+    ///
+    /// # Errors
+    /// [`Kind::ReadOnly`].
+    #[inline]
+    pub fn check_writable(&self) -> Result<()> {
+        if self.0.read_only { Err(self.read_only_error()) } else { Ok(()) }
+    }
+
+    /// How often the bytes were written by operations, through any tensor.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
+    /// Counts one more write.
+    #[inline]
+    pub fn bump_version(&self) {
+        self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The name it was given, if any.
+    pub fn label(&self) -> Option<Arc<str>> {
+        self.0.watch.lock().label.clone()
+    }
+
+    /// Gives it a name that every report shows.
+    pub fn set_label(&self, label: &str) {
+        let label = Arc::from(label);
+        self.0.watch.lock().label = Some(label);
+    }
+
+    /// The live tensors on these bytes, oldest first, as they are at one instant.
+    pub fn tensors(&self) -> Vec<TensorInfo> {
+        self.0.tensors()
+    }
+
+    /// Whether nobody but this handle's owner holds the storage.
+    pub fn is_unique(&self) -> bool {
+        self.0.is_unique()
+    }
+
+    /// Makes the storage at least this large. The bytes move if there is no room behind them; tensors
+    /// on them follow. The new bytes are initialised to something unspecified.
+    ///
+    /// # Errors
+    /// When the memory is not ours to grow, when a guard is held, or out of memory; nothing has
+    /// changed then.
+    pub fn grow(&self, nbytes: usize, op: &'static str, site: Site) -> Result<()> {
+        if nbytes <= self.nbytes() {
+            return Ok(());
+        }
+        if matches!(self.origin(), Origin::Mapped { .. } | Origin::Foreign { .. }) {
+            return Err(Error::new(
+                Kind::ReadOnly,
+                format!(
+                    "storage {} cannot grow from {} to {nbytes} bytes: it is {}; copy() gives a tensor of its own",
+                    self.id(),
+                    self.nbytes(),
+                    self.origin()
+                ),
+            )
+            .op(op));
+        }
+        let held = crate::hold(&[], &[self]).map_err(|e| e.op(op))?;
+        device::of(&self.device())
+            .lock()
+            .grow(&self.0, nbytes)
+            .map_err(|r: Box<Report>| r.into_error(op, site))?;
+        drop(held);
+        Ok(())
+    }
+
+    /// Waits for operations, then keeps operations that conflict away, with an error that names `site`,
+    /// until the guard goes.
+    ///
+    /// # Errors
+    /// [`Kind::Borrowed`] where another guard is in the way, [`Kind::ReadOnly`].
+    pub fn guard(&self, mode: Mode, site: Site) -> Result<StorageGuard> {
+        if mode == Mode::Write {
+            self.check_writable()?;
+        }
+        let serial = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut watch = self.0.watch.lock();
+            watch.guards.try_reserve(1).map_err(|_| {
+                Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a guard")
+            })?;
+            watch.guards.push(GuardNote { serial, mode, site });
+        }
+        match self.0.access.take_guard(mode) {
+            Ok(()) => {
+                if mode == Mode::Write {
+                    self.bump_version();
+                }
+                Ok(StorageGuard { storage: self.clone(), mode, serial })
+            }
+            Err(refused) => {
+                self.forget_guard(serial);
+                Err(self.borrowed_error(refused))
+            }
+        }
+    }
+
+    fn forget_guard(&self, serial: u64) {
+        self.0.watch.lock().guards.retain(|g| g.serial != serial);
+    }
+
+    pub(crate) fn begin(&self, mode: Mode) -> Result<()> {
+        if mode == Mode::Write {
+            self.check_writable()?;
+        }
+        self.0.access.begin(mode).map_err(|refused| self.borrowed_error(refused))
+    }
+
+    pub(crate) fn end(&self, mode: Mode) {
+        self.0.access.end(mode);
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    #[cold]
+    fn read_only_error(&self) -> Error {
+        Error::new(
+            Kind::ReadOnly,
+            format!(
+                "storage {} is read-only ({}); copy() gives a tensor that can be written",
+                self.id(),
+                self.origin()
+            ),
+        )
+    }
+
+    #[cold]
+    fn borrowed_error(&self, refused: Refused) -> Error {
+        let mode = match refused {
+            Refused::ReadGuard => Mode::Read,
+            Refused::WriteGuard => Mode::Write,
+        };
+        let watch = self.0.watch.lock();
+        let site = watch.guards.iter().find(|g| g.mode == mode).map(|g| g.site);
+        drop(watch);
+        let verb = if mode == Mode::Read { "read" } else { "written" };
+        let place = site.map_or_else(String::new, |s| format!(" taken at {s}"));
+        Error::new(
+            Kind::Borrowed,
+            format!(
+                "storage {} is being {verb} through a guard{place}; drop the guard first",
+                self.id()
+            ),
+        )
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage {} ({} bytes on {}, {})", self.id(), self.nbytes(), self.device(), self.origin())
+    }
+}
+
+impl PartialEq for Storage {
+    /// Identity, never contents.
+    fn eq(&self, other: &Storage) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+impl Eq for Storage {}
+
+/// A user's hold on a storage's bytes, for as long as they like; see [`Storage::guard`].
+#[derive(Debug)]
+pub struct StorageGuard {
+    storage: Storage,
+    mode: Mode,
+    serial: u64,
+}
+
+impl StorageGuard {
+    /// The storage that is held.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+}
+
+impl Drop for StorageGuard {
+    fn drop(&mut self) {
+        self.storage.0.access.drop_guard(self.mode);
+        self.storage.forget_guard(self.serial);
+    }
+}
+
+impl Inner {
+    pub(crate) fn nbytes(&self) -> usize {
+        self.nbytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub(crate) fn scope(&self) -> ScopeId {
+        self.scope
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn label(&self) -> Option<Arc<str>> {
+        self.watch.lock().label.clone()
+    }
+
+    pub(crate) fn ptr(&self) -> *mut u8 {
+        self.ptr.load(Ordering::Relaxed)
+    }
+
+    /// Points the storage at new bytes, S3's one place.
+    ///
+    /// # Safety
+    /// The device's lock is held; the storage is new or held as a writing operation; S1 holds for the
+    /// new values.
+    pub(crate) unsafe fn set_bytes(&self, ptr: *mut u8, nbytes: usize, owner: Owner) -> Owner {
+        self.ptr.store(ptr, Ordering::Relaxed);
+        self.nbytes.store(nbytes, Ordering::Relaxed);
+        // SAFETY: S4: the device's lock is held.
+        unsafe { std::mem::replace(&mut *self.owner.get(), owner) }
+    }
+
+    /// # Safety
+    /// The device's lock is held.
+    pub(crate) unsafe fn owner(&self) -> &Owner {
+        // SAFETY: S4.
+        unsafe { &*self.owner.get() }
+    }
+
+    pub(crate) fn tensors(&self) -> Vec<TensorInfo> {
+        let watch = self.watch.lock();
+        let mut list: Vec<TensorInfo> =
+            watch.viewers.iter().filter(|v| v.is_alive()).map(Seat::info).collect();
+        drop(watch);
+        list.reverse();
+        list
+    }
+}
+
+impl Linked for Inner {
+    fn links(&self) -> &Links<Inner> {
+        &self.links
+    }
+}
+
+impl Shared for Inner {
+    fn refs(&self) -> &Refs {
+        &self.refs
+    }
+
+    fn retire(&self) {
+        let owner = device::of(&self.device).lock().release(self);
+        // A foreign owner's drop is somebody else's code: it runs without the lock.
+        drop(owner);
+    }
+}

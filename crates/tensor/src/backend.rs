@@ -1,0 +1,81 @@
+//! What a device must be able to do: one method for each class of operation. Everything else is written
+//! once, above.
+//!
+//! Shapes, dtypes, layouts and overlaps have been checked when a method is called: it holds the storages,
+//! runs one kernel, and lets them go. It fails only where a guard is in the way, a storage is read-only, or the
+//! data themselves are bad (an index out of range), and has written nothing then.
+
+use crate::cpu::Cpu;
+use crate::meta::Meta;
+use crate::View;
+use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_spec::{DType, Device, Result, Scalar};
+
+/// An operand that is only read: a view, or a plain number.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// Elements, broadcast to the shape of the result.
+    View(&'a View),
+    /// The same number everywhere.
+    Number(Scalar),
+}
+
+impl<'a> From<&'a View> for Arg<'a> {
+    fn from(view: &'a View) -> Arg<'a> {
+        Arg::View(view)
+    }
+}
+
+impl<T: Into<Scalar>> From<T> for Arg<'_> {
+    fn from(number: T) -> Self {
+        Arg::Number(number.into())
+    }
+}
+
+/// A function that gives the element at an index of a view.
+pub(crate) type Peek<'a> = dyn Fn(&[usize]) -> Scalar + 'a;
+
+pub(crate) trait Backend: Sync {
+    /// Every element of `src`, broadcast and cast, into `dst`.
+    fn copy(&self, dst: &View, src: &View) -> Result<()>;
+    /// One number, cast, into every element.
+    fn fill(&self, dst: &View, value: Scalar) -> Result<()>;
+    /// The bytes of elements in row-major order into all of `dst`, which is contiguous.
+    fn upload(&self, dst: &View, bytes: &[u8]) -> Result<()>;
+    /// `item(i)` into element `i` of `dst`, which is a vector.
+    fn generate(&self, dst: &View, item: &dyn Fn(usize) -> Scalar) -> Result<()>;
+    /// All elements of `src`, which is contiguous, as bytes in row-major order.
+    fn download(&self, src: &View, bytes: &mut [u8]) -> Result<()>;
+    /// Calls `look` with a way to read single elements, all from one moment.
+    fn peek(&self, src: &View, look: &mut dyn FnMut(&Peek<'_>)) -> Result<()>;
+    /// `op` of each element, computed in `dtype`.
+    fn unary(&self, op: UnaryOp, dtype: DType, dst: &View, src: Arg<'_>) -> Result<()>;
+    /// `op` of two operands, computed in `dtype`, with the numbers that the operation takes.
+    fn binary(
+        &self,
+        op: BinaryOp,
+        dtype: DType,
+        dst: &View,
+        args: [Arg<'_>; 2],
+        numbers: &[Scalar],
+    ) -> Result<()>;
+    /// `op` of three operands, likewise.
+    fn ternary(
+        &self,
+        op: TernaryOp,
+        dtype: DType,
+        dst: &View,
+        args: [Arg<'_>; 3],
+        numbers: &[Scalar],
+    ) -> Result<()>;
+    /// Whether two operands compare so in `dtype`, as `bool`.
+    fn compare(&self, op: CompareOp, dtype: DType, dst: &View, args: [Arg<'_>; 2]) -> Result<()>;
+    /// `a` where `condition` is true, else `b`.
+    fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()>;
+}
+
+/// The backend of a device.
+#[inline]
+pub(crate) fn backend(device: Device) -> &'static dyn Backend {
+    if device.is_meta() { &Meta } else { &Cpu }
+}

@@ -1,0 +1,211 @@
+//! The CPU: storages are held, and kernels walk a plan over their bytes.
+
+#![allow(unsafe_code, reason = "kernels take pointers; here views become pointers that satisfy them")]
+
+use crate::View;
+use crate::backend::{Arg, Backend, Peek};
+use osteon_kernels::{self as kernels, BinaryOp, CompareOp, Kernel, TernaryOp, UnaryOp, Value};
+use osteon_memory::{Held, Storage, hold};
+use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
+use std::array;
+
+pub(crate) struct Cpu;
+
+/// Holds the storages of one operation: the destination for writing, the sources for reading.
+fn held<'a, const N: usize>(dst: &'a View, args: [Arg<'a>; N]) -> Result<Held<'a>> {
+    let mut reads: [&Storage; N] = [dst.storage(); N];
+    let mut n = 0;
+    for arg in args {
+        if let Arg::View(view) = arg {
+            reads[n] = view.storage();
+            n += 1;
+        }
+    }
+    hold(&reads[..n], &[dst.storage()])
+}
+
+/// Runs a kernel: operand 0 is written, the others are views or numbers, broadcast to its shape.
+///
+/// Callers have checked that the sources broadcast to `dst`, and that `dst` overlaps neither itself nor a
+/// source but element for element.
+fn run<const N: usize>(kernel: &Kernel<N>, dst: &View, args: [Arg<'_>; N]) -> Result<()> {
+    // args[0] stands for the destination, so that the arrays have the kernel's length.
+    debug_assert!(matches!(args[0], Arg::View(v) if v.viewer().is_same(dst.viewer())));
+    let _held = held(dst, args)?;
+    if dst.numel() == 0 {
+        return Ok(());
+    }
+    let scalar = Layout::scalar();
+    let wanted = kernel.dtypes();
+    let mut numbers = [Value::ZERO; N];
+    let dtypes = array::from_fn(|k| match args[k] {
+        Arg::View(v) => v.dtype(),
+        Arg::Number(_) => wanted[k],
+    });
+    for (k, number) in numbers.iter_mut().enumerate() {
+        if let Arg::Number(scalar) = args[k] {
+            *number = Value::new(scalar, wanted[k]);
+        }
+    }
+    let layouts = array::from_fn(|k| match args[k] {
+        Arg::View(v) => (v.layout(), v.element_size()),
+        Arg::Number(_) => (&scalar, wanted[k].size()),
+    });
+    let ptrs = array::from_fn(|k| match args[k] {
+        Arg::View(v) => v.storage().data_mut(),
+        Arg::Number(_) => numbers[k].as_ptr().cast_mut(),
+    });
+    let plan = Plan::new(dst.shape(), layouts);
+    // SAFETY: the walk contract: every view is in bounds of its storage (V1 of the registry), whose bytes are
+    // initialised (S1) and held for the length of this call, the destination alone; numbers are read only and
+    // outlive the call. Overlap is the caller's promise, above.
+    unsafe { kernel.run(&plan, ptrs, dtypes) };
+    Ok(())
+}
+
+#[cold]
+fn undefined(name: impl std::fmt::Debug, dtype: DType) -> Error {
+    Error::new(Kind::DType, format!("{name:?} is not defined for {dtype}; cast with to() first"))
+}
+
+/// One element at a position of a storage, in elements.
+///
+/// # Safety
+/// The position is in bounds, and the storage is held or fresh.
+unsafe fn element(view: &View, position: usize) -> Scalar {
+    // SAFETY: the caller's promise, and S1 of the storage.
+    unsafe {
+        let at = view.storage().data_ptr().add(position * view.element_size());
+        Value::load(at, view.dtype()).read(view.dtype())
+    }
+}
+
+impl Backend for Cpu {
+    fn copy(&self, dst: &View, src: &View) -> Result<()> {
+        if dst.dtype() != src.dtype() {
+            return run(&kernels::cast(src.dtype(), dst.dtype()), dst, [dst.into(), src.into()]);
+        }
+        let _held = held(dst, [Arg::View(src)])?;
+        if dst.numel() == 0 {
+            return Ok(());
+        }
+        let size = dst.element_size();
+        let plan = Plan::new(dst.shape(), [(dst.layout(), size), (src.layout(), size)]);
+        // SAFETY: as in `run`.
+        unsafe { kernels::copy(&plan, dst.storage().data_mut(), src.storage().data_ptr(), size) };
+        Ok(())
+    }
+
+    fn fill(&self, dst: &View, value: Scalar) -> Result<()> {
+        let _held = held::<0>(dst, [])?;
+        if dst.numel() == 0 {
+            return Ok(());
+        }
+        let size = dst.element_size();
+        let value = Value::new(value, dst.dtype());
+        let plan = Plan::new(dst.shape(), [(dst.layout(), size)]);
+        // SAFETY: as in `run`; `value` is an element of the destination's dtype.
+        unsafe { kernels::fill(&plan, dst.storage().data_mut(), value.as_ptr(), size) };
+        Ok(())
+    }
+
+    fn upload(&self, dst: &View, bytes: &[u8]) -> Result<()> {
+        debug_assert!(dst.layout().is_contiguous() && dst.nbytes() == bytes.len());
+        let _held = held::<0>(dst, [])?;
+        if !bytes.is_empty() {
+            let at = dst.storage_offset() * dst.element_size();
+            // SAFETY: a contiguous view of this many bytes, in bounds, held alone; `bytes` is borrowed from
+            // elsewhere.
+            unsafe {
+                let to = dst.storage().data_mut().add(at);
+                to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+        }
+        Ok(())
+    }
+
+    fn generate(&self, dst: &View, item: &dyn Fn(usize) -> Scalar) -> Result<()> {
+        let _held = held::<0>(dst, [])?;
+        let (size, step) = (dst.element_size(), dst.stride().first().copied().unwrap_or(0));
+        for i in 0..dst.numel() {
+            let value = Value::new(item(i), dst.dtype());
+            let at = (dst.storage_offset() + i * step) * size;
+            // SAFETY: in bounds, held alone; a `Value` has room for every element.
+            unsafe {
+                let to = dst.storage().data_mut().add(at);
+                to.copy_from_nonoverlapping(value.as_ptr(), size);
+            }
+        }
+        Ok(())
+    }
+
+    fn download(&self, src: &View, bytes: &mut [u8]) -> Result<()> {
+        debug_assert!(src.nbytes() == bytes.len());
+        let _held = hold(&[src.storage()], &[])?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let size = src.element_size();
+        let dense = Layout::contiguous(src.shape())?;
+        let plan = Plan::new(src.shape(), [(&dense, size), (src.layout(), size)]);
+        // SAFETY: as in `run`; `bytes` is as long as the dense layout.
+        unsafe { kernels::copy(&plan, bytes.as_mut_ptr(), src.storage().data_ptr(), size) };
+        Ok(())
+    }
+
+    fn peek(&self, src: &View, look: &mut dyn FnMut(&Peek<'_>)) -> Result<()> {
+        let _held = hold(&[src.storage()], &[])?;
+        let (shape, strides) = (src.shape(), src.stride());
+        look(&|index| {
+            assert!(index.len() == shape.len() && index.iter().zip(shape).all(|(i, n)| i < n));
+            let steps: usize = index.iter().zip(strides).map(|(i, s)| i * s).sum();
+            // SAFETY: an index within the shape, and the storage is held.
+            unsafe { element(src, src.storage_offset() + steps) }
+        });
+        Ok(())
+    }
+
+    fn unary(&self, op: UnaryOp, dtype: DType, dst: &View, src: Arg<'_>) -> Result<()> {
+        let kernel = kernels::unary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        run(&kernel, dst, [dst.into(), src])
+    }
+
+    fn binary(
+        &self,
+        op: BinaryOp,
+        dtype: DType,
+        dst: &View,
+        [a, b]: [Arg<'_>; 2],
+        numbers: &[Scalar],
+    ) -> Result<()> {
+        let kernel = kernels::binary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        run(&kernel.with(numbers), dst, [dst.into(), a, b])
+    }
+
+    fn ternary(
+        &self,
+        op: TernaryOp,
+        dtype: DType,
+        dst: &View,
+        [a, b, c]: [Arg<'_>; 3],
+        numbers: &[Scalar],
+    ) -> Result<()> {
+        let kernel = kernels::ternary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        run(&kernel.with(numbers), dst, [dst.into(), a, b, c])
+    }
+
+    fn compare(
+        &self,
+        op: CompareOp,
+        dtype: DType,
+        dst: &View,
+        [a, b]: [Arg<'_>; 2],
+    ) -> Result<()> {
+        let kernel = kernels::compare(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        run(&kernel, dst, [dst.into(), a, b])
+    }
+
+    fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()> {
+        run(&kernels::select(dst.dtype()), dst, [dst.into(), condition.into(), a, b])
+    }
+}

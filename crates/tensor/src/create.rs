@@ -1,0 +1,221 @@
+//! New tensors: from Rust data, or filled by rule.
+
+use crate::backend::backend;
+use crate::{Data, Number, View};
+use osteon_spec::{DType, Device, Dims, Error, Kind, Layout, Result, Scalar, checked_product};
+
+impl View {
+    /// A new storage of this shape, its elements unspecified.
+    ///
+    /// # Errors
+    /// Out of memory, with a report; a shape that overflows.
+    #[track_caller]
+    pub fn empty(shape: &[usize], dtype: DType, device: &Device) -> Result<View> {
+        View::fresh(shape, dtype, device, "empty")
+    }
+
+    #[track_caller]
+    fn fresh(shape: &[usize], dtype: DType, device: &Device, op: &'static str) -> Result<View> {
+        View::alloc(Layout::contiguous(shape).map_err(|e| e.op(op))?, dtype, device, op)
+    }
+
+    /// All zeros.
+    ///
+    /// # Errors
+    /// As [`View::empty`].
+    #[track_caller]
+    pub fn zeros(shape: &[usize], dtype: DType, device: &Device) -> Result<View> {
+        View::filled(shape, Scalar::Bool(false), dtype, device, "zeros")
+    }
+
+    /// All ones.
+    ///
+    /// # Errors
+    /// As [`View::empty`].
+    #[track_caller]
+    pub fn ones(shape: &[usize], dtype: DType, device: &Device) -> Result<View> {
+        View::filled(shape, Scalar::Bool(true), dtype, device, "ones")
+    }
+
+    /// One number everywhere.
+    ///
+    /// # Errors
+    /// As [`View::empty`]; a number that the dtype cannot hold.
+    #[track_caller]
+    pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: &Device) -> Result<View> {
+        View::filled(shape, value, dtype, device, "full")
+    }
+
+    #[track_caller]
+    fn filled(
+        shape: &[usize],
+        value: Scalar,
+        dtype: DType,
+        device: &Device,
+        op: &'static str,
+    ) -> Result<View> {
+        value.check_fits(dtype).map_err(|e| e.op(op))?;
+        let view = View::fresh(shape, dtype, device, op)?;
+        backend(*device).fill(&view, value)?;
+        Ok(view)
+    }
+
+    /// Rust data, copied: a number, or nested arrays and vectors.
+    ///
+    /// # Errors
+    /// Rows of different length; out of memory.
+    #[track_caller]
+    pub fn from_data<D: Data>(data: &D, device: &Device) -> Result<View> {
+        let mut shape = Dims::new();
+        data.shape(0, &mut shape).map_err(|e| e.op("tensor"))?;
+        let mut values = reserved(checked_product(&shape).map_err(|e| e.op("tensor"))?, "tensor")?;
+        data.append(&mut values);
+        View::from_values(&values, &shape, device, "tensor")
+    }
+
+    /// Numbers in row-major order, copied.
+    ///
+    /// # Errors
+    /// [`Kind::Shape`] when there are not as many as the shape says; out of memory.
+    #[track_caller]
+    pub fn from_slice<T: Number>(values: &[T], shape: &[usize], device: &Device) -> Result<View> {
+        let numel = checked_product(shape).map_err(|e| e.op("from_vec"))?;
+        if values.len() != numel {
+            return Err(Error::new(
+                Kind::Shape,
+                format!("shape {shape:?} has {numel} elements, but {} are given", values.len()),
+            )
+            .op("from_vec"));
+        }
+        View::from_values(values, shape, device, "from_vec")
+    }
+
+    #[track_caller]
+    fn from_values<T: Number>(
+        values: &[T],
+        shape: &[usize],
+        device: &Device,
+        op: &'static str,
+    ) -> Result<View> {
+        let view = View::fresh(shape, T::DTYPE, device, op)?;
+        backend(*device).upload(&view, bytemuck::cast_slice(&T::stored(values)))?;
+        Ok(view)
+    }
+
+    /// `start`, `start + step`, … below `end` (above it for a negative step): `⌈(end - start) / step⌉` numbers.
+    /// The dtype is int64 unless a number is a float, then float32, where none is given.
+    ///
+    /// # Errors
+    /// [`Kind::Value`] for a step of 0, a step away from `end`, or bounds that are not finite.
+    #[track_caller]
+    pub fn arange(
+        start: Scalar,
+        end: Scalar,
+        step: Scalar,
+        dtype: Option<DType>,
+        device: &Device,
+    ) -> Result<View> {
+        let float = [start, end, step].iter().any(|s| matches!(s, Scalar::Float(_)));
+        let dtype = dtype.unwrap_or(if float { DType::F32 } else { DType::I64 });
+        let whole = |s: Scalar| match s {
+            Scalar::Bool(b) => Some(i128::from(b)),
+            Scalar::Int(i) => Some(i128::from(i)),
+            Scalar::UInt(u) => Some(i128::from(u)),
+            Scalar::Float(_) | Scalar::Complex(..) => None,
+        };
+        if let (Some(start), Some(end), Some(step)) = (whole(start), whole(end), whole(step)) {
+            check_range(step == 0, (end - start).signum() * step.signum() < 0)?;
+            let n = (end - start + step - step.signum()) / step;
+            // Of 65-bit differences few fit memory, and `sequence` says so.
+            let n = usize::try_from(n).unwrap_or(usize::MAX);
+            return View::sequence(n, dtype, device, "arange", |i| {
+                Scalar::Int((start + step * i as i128) as i64)
+            });
+        }
+        let [start, end, step] = [start, end, step].map(f64::from_scalar);
+        let span = (end - start) / step;
+        check_range(step == 0.0, span < 0.0)?;
+        if !span.is_finite() || !start.is_finite() {
+            return Err(Error::new(
+                Kind::Value,
+                format!("unsupported range: {start} -> {end} in steps of {step}"),
+            )
+            .op("arange"));
+        }
+        View::sequence(span.ceil() as usize, dtype, device, "arange", |i| {
+            Scalar::Float(start + step * i as f64)
+        })
+    }
+
+    /// `steps` numbers from `start` to `end`, both included, equally far apart.
+    ///
+    /// # Errors
+    /// As [`View::empty`].
+    #[track_caller]
+    pub fn linspace(
+        start: f64,
+        end: f64,
+        steps: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<View> {
+        let step = (end - start) / (steps.max(2) - 1) as f64;
+        View::sequence(steps, dtype, device, "linspace", |i| {
+            // From the nearer end, so that both ends are exact.
+            Scalar::Float(if i < steps / 2 || steps == 1 {
+                start + step * i as f64
+            } else {
+                end - step * (steps - 1 - i) as f64
+            })
+        })
+    }
+
+    /// Ones on the diagonal of a matrix of zeros.
+    ///
+    /// # Errors
+    /// As [`View::empty`].
+    #[track_caller]
+    pub fn eye(rows: usize, columns: usize, dtype: DType, device: &Device) -> Result<View> {
+        let view = View::filled(&[rows, columns], Scalar::Bool(false), dtype, device, "eye")?;
+        let diagonal = view.diagonal(0, 0, 1)?;
+        backend(*device).fill(&diagonal, Scalar::Bool(true))?;
+        Ok(view)
+    }
+
+    #[track_caller]
+    fn sequence(
+        n: usize,
+        dtype: DType,
+        device: &Device,
+        op: &'static str,
+        item: impl Fn(usize) -> Scalar,
+    ) -> Result<View> {
+        let view = View::fresh(&[n], dtype, device, op)?;
+        backend(*device).generate(&view, &item)?;
+        Ok(view)
+    }
+}
+
+fn check_range(zero: bool, away: bool) -> Result<()> {
+    let message = if zero {
+        "step must be nonzero"
+    } else if away {
+        "upper bound and lower bound inconsistent with step sign"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(Kind::Value, message).op("arange"))
+}
+
+/// An empty vector with room for `n`, or out of memory.
+pub(crate) fn reserved<T>(n: usize, op: &'static str) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(n).map_err(|_| {
+        Error::new(
+            Kind::OutOfMemory,
+            format!("no memory for {n} numbers of {} bytes outside of any storage", size_of::<T>()),
+        )
+        .op(op)
+    })?;
+    Ok(values)
+}

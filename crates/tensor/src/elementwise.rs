@@ -1,0 +1,242 @@
+//! Operations element by element: the dtype, shape and layout of the result, then one kernel.
+
+use crate::View;
+use crate::backend::{Arg, backend};
+use crate::write;
+use osteon_kernels::{self as kernels, BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_spec::{
+    Category, DType, Device, Error, Kind, Layout, Operand, Result, Scalar, broadcast_shapes,
+    elementwise_output, result_type,
+};
+use smallvec::SmallVec;
+
+/// An operation element by element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Of one operand.
+    Unary(UnaryOp),
+    /// Of two.
+    Binary(BinaryOp),
+    /// Of three.
+    Ternary(TernaryOp),
+    /// Of two, with a `bool` result.
+    Compare(CompareOp),
+}
+
+/// How the dtype that an operation computes in follows from its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compute {
+    /// In what the operands promote to.
+    Promoted,
+    /// The same, but in `float32` where that is an integer or `bool`.
+    Float,
+}
+
+/// One call of an operation element by element: it may give a fresh result, or write in place or into a given
+/// output.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The name that users know.
+    pub name: &'static str,
+    /// The operation.
+    pub op: Op,
+    /// What it computes in.
+    pub compute: Compute,
+    /// Its operands, as many as the operation has.
+    pub args: &'a [Arg<'a>],
+    /// The numbers that it takes beside them.
+    pub numbers: &'a [Scalar],
+}
+
+/// The dtypes of a call.
+struct DTypes {
+    compute: DType,
+    result: DType,
+}
+
+impl Call<'_> {
+    /// The result in a new storage, laid out as PyTorch lays it out.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that do not promote or for which the operation is not
+    /// defined, guards in the way, out of memory.
+    #[track_caller]
+    pub fn fresh(&self) -> Result<View> {
+        let device = self.device()?;
+        let dtypes = self.dtypes()?;
+        let layout = self.layout()?;
+        let out = View::alloc(layout, dtypes.result, &device, self.name)?;
+        self.run(&dtypes, &out)?;
+        Ok(out)
+    }
+
+    /// The result written into `dst`, which is one of the operands.
+    ///
+    /// # Errors
+    /// As [`Call::fresh`]; a result of a higher category than `dst`, another shape, overlap. Nothing
+    /// is written then.
+    pub fn in_place(&self, dst: &View) -> Result<()> {
+        self.device()?;
+        let dtypes = self.dtypes()?;
+        self.check_category(&dtypes, dst)?;
+        for src in self.views() {
+            check_broadcasts_to(src, dst, self.name)?;
+        }
+        write::check(dst, self.args, self.name)?;
+        self.run(&dtypes, dst)?;
+        dst.storage().bump_version();
+        Ok(())
+    }
+
+    /// The result written into `out`, which has its shape.
+    ///
+    /// # Errors
+    /// As [`Call::in_place`].
+    pub fn out(&self, out: &View) -> Result<()> {
+        let device = self.device()?;
+        if out.device() != device {
+            return Err(other_device(device, out.device()).op(self.name));
+        }
+        let dtypes = self.dtypes()?;
+        self.check_category(&dtypes, out)?;
+        let layout = self.layout()?;
+        if layout.sizes() != out.shape() {
+            return Err(Error::new(
+                Kind::Shape,
+                format!(
+                    "the result has shape {:?}, but out has {:?}; resize_() it first",
+                    layout.sizes(),
+                    out.shape()
+                ),
+            )
+            .op(self.name));
+        }
+        write::check(out, self.args, self.name)?;
+        self.run(&dtypes, out)?;
+        out.storage().bump_version();
+        Ok(())
+    }
+
+    fn views(&self) -> impl Iterator<Item = &View> {
+        self.args.iter().filter_map(|a| match a {
+            Arg::View(v) => Some(*v),
+            Arg::Number(_) => None,
+        })
+    }
+
+    /// The device of all views.
+    fn device(&self) -> Result<Device> {
+        let mut views = self.views();
+        let first = views.next().map_or(Device::cpu(), View::device);
+        match views.find(|v| v.device() != first) {
+            None => Ok(first),
+            Some(other) => Err(other_device(first, other.device()).op(self.name)),
+        }
+    }
+
+    fn dtypes(&self) -> Result<DTypes> {
+        let operands: SmallVec<[Operand; 4]> = self
+            .args
+            .iter()
+            .map(|a| match a {
+                Arg::View(v) => Operand::new(v.dtype(), v.dim()),
+                Arg::Number(n) => Operand::from(*n),
+            })
+            .collect();
+        let promoted = result_type(&operands).map_err(|e| e.op(self.name))?;
+        let compute = match self.compute {
+            Compute::Float if promoted.category() < Category::Float => DType::F32,
+            _ => promoted,
+        };
+        let written = match self.op {
+            Op::Unary(op) => kernels::unary(op, compute).map(|k| k.dtypes()[0]),
+            Op::Binary(op) => kernels::binary(op, compute).map(|k| k.dtypes()[0]),
+            Op::Ternary(op) => kernels::ternary(op, compute).map(|k| k.dtypes()[0]),
+            Op::Compare(op) => kernels::compare(op, compute).map(|k| k.dtypes()[0]),
+        };
+        let Some(written) = written else {
+            return Err(Error::new(
+                Kind::DType,
+                format!("not defined for {compute}; cast with to() first"),
+            )
+            .op(self.name));
+        };
+        // Half precision is computed in float32, and rounded when it is written.
+        let half = compute.is_float() && compute.size() < 4;
+        let result = if half && written == DType::F32 { compute } else { written };
+        Ok(DTypes { compute, result })
+    }
+
+    /// The layout of a fresh result.
+    fn layout(&self) -> Result<Layout> {
+        let inputs: SmallVec<[&Layout; 4]> = self.views().map(View::layout).collect();
+        let layout = match inputs[..] {
+            [] => Ok(Layout::scalar()),
+            [only] => elementwise_output(&[only], only.sizes()),
+            _ => {
+                let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|l| l.sizes()).collect();
+                broadcast_shapes(&shapes).and_then(|shape| elementwise_output(&inputs, &shape))
+            }
+        };
+        layout.map_err(|e| e.op(self.name))
+    }
+
+    fn check_category(&self, dtypes: &DTypes, dst: &View) -> Result<()> {
+        if dtypes.result.can_cast(dst.dtype()) {
+            return Ok(());
+        }
+        Err(Error::new(
+            Kind::DType,
+            format!(
+                "result type {} can't be cast to the desired output type {}; use the form that gives a new tensor",
+                dtypes.result,
+                dst.dtype()
+            ),
+        )
+        .op(self.name))
+    }
+
+    fn run(&self, dtypes: &DTypes, dst: &View) -> Result<()> {
+        let backend = backend(dst.device());
+        let (compute, numbers) = (dtypes.compute, self.numbers);
+        match (self.op, self.args) {
+            (Op::Unary(op), &[a]) => backend.unary(op, compute, dst, a),
+            (Op::Binary(op), &[a, b]) => backend.binary(op, compute, dst, [a, b], numbers),
+            (Op::Ternary(op), &[a, b, c]) => backend.ternary(op, compute, dst, [a, b, c], numbers),
+            (Op::Compare(op), &[a, b]) => backend.compare(op, compute, dst, [a, b]),
+            _ => Err(Error::new(Kind::Value, "wrong number of operands")),
+        }
+        .map_err(|e| e.op(self.name))
+    }
+}
+
+#[cold]
+pub(crate) fn other_device(a: Device, b: Device) -> Error {
+    Error::new(
+        Kind::Device,
+        format!("all tensors must be on one device, found {a} and {b}; move one with to()"),
+    )
+}
+
+/// Checks that `src` broadcasts to the shape of `dst`, which a write in place never changes.
+pub(crate) fn check_broadcasts_to(src: &View, dst: &View, op: &'static str) -> Result<()> {
+    let fits = src.dim() <= dst.dim()
+        && src
+            .shape()
+            .iter()
+            .rev()
+            .zip(dst.shape().iter().rev())
+            .all(|(&s, &d)| s == d || s == 1);
+    if fits {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Shape,
+        format!(
+            "shape {:?} of the input does not broadcast to shape {:?} of the output, which stays as it is",
+            src.shape(),
+            dst.shape()
+        ),
+    )
+    .op(op))
+}

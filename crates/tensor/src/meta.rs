@@ -1,0 +1,79 @@
+//! The device without memory: shapes, layouts, accounting and errors, and no elements.
+
+use crate::View;
+use crate::backend::{Arg, Backend, Peek};
+use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_spec::{DType, Error, Kind, Result, Scalar};
+
+pub(crate) struct Meta;
+
+#[cold]
+fn no_elements() -> Error {
+    Error::new(Kind::Device, "a tensor on meta has no elements to read")
+}
+
+impl Backend for Meta {
+    fn copy(&self, _dst: &View, _src: &View) -> Result<()> {
+        Ok(())
+    }
+
+    fn fill(&self, _dst: &View, _value: Scalar) -> Result<()> {
+        Ok(())
+    }
+
+    fn upload(&self, _dst: &View, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn generate(&self, _dst: &View, _item: &dyn Fn(usize) -> Scalar) -> Result<()> {
+        Ok(())
+    }
+
+    fn download(&self, _src: &View, _bytes: &mut [u8]) -> Result<()> {
+        Err(no_elements())
+    }
+
+    fn peek(&self, _src: &View, _look: &mut dyn FnMut(&Peek<'_>)) -> Result<()> {
+        Err(no_elements())
+    }
+
+    fn unary(&self, _op: UnaryOp, _dtype: DType, _dst: &View, _src: Arg<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn binary(
+        &self,
+        _op: BinaryOp,
+        _dtype: DType,
+        _dst: &View,
+        _args: [Arg<'_>; 2],
+        _numbers: &[Scalar],
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn ternary(
+        &self,
+        _op: TernaryOp,
+        _dtype: DType,
+        _dst: &View,
+        _args: [Arg<'_>; 3],
+        _numbers: &[Scalar],
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn compare(
+        &self,
+        _op: CompareOp,
+        _dtype: DType,
+        _dst: &View,
+        _args: [Arg<'_>; 2],
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn select(&self, _dst: &View, _condition: &View, _a: Arg<'_>, _b: Arg<'_>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! A view: a storage, a layout over it, and a dtype.
+
+use osteon_memory::{Site, Storage, Viewer};
+use osteon_spec::{DType, Device, Layout, Result};
+use std::fmt;
+use std::panic::Location;
+
+/// A storage, a layout over its bytes, and a dtype. Many views share one storage, and a view never copies.
+///
+/// Cloning makes another handle to the same view. The registry lists a view, with the operation and
+/// the line that made it, until its last handle goes.
+#[derive(Clone)]
+pub struct View(pub(crate) Viewer);
+
+impl View {
+    /// A view of a storage.
+    ///
+    /// # Errors
+    /// When the layout reaches beyond the storage, or the storage's address does not suit the dtype.
+    #[track_caller]
+    #[inline]
+    pub fn new(storage: Storage, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
+        Viewer::register(storage, layout, dtype, op, Location::caller()).map(View)
+    }
+
+    /// A new storage, and a view of all of it. Its elements are initialised to something unspecified.
+    ///
+    /// # Errors
+    /// Out of memory, with a report.
+    #[track_caller]
+    #[inline]
+    pub fn alloc(layout: Layout, dtype: DType, device: &Device, op: &'static str) -> Result<View> {
+        let site = Location::caller();
+        let storage = Storage::allocate(layout.required_len() * dtype.size(), device, op, site)?;
+        Viewer::register(storage, layout, dtype, op, site).map(View)
+    }
+
+    /// Another layout over the same storage.
+    #[track_caller]
+    #[inline]
+    pub(crate) fn with_layout(&self, layout: Layout, op: &'static str) -> Result<View> {
+        View::new(self.storage().clone(), layout, self.dtype(), op)
+    }
+
+    /// The registry's entry of this view.
+    #[inline]
+    pub fn viewer(&self) -> &Viewer {
+        &self.0
+    }
+
+    /// The storage.
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        self.0.storage()
+    }
+
+    /// Sizes, strides and offset.
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        self.0.layout()
+    }
+
+    /// The elements' type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.0.dtype()
+    }
+
+    /// Where the storage is.
+    #[inline]
+    pub fn device(&self) -> Device {
+        self.storage().device()
+    }
+
+    /// The sizes.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        self.layout().sizes()
+    }
+
+    /// The strides, in elements.
+    #[inline]
+    pub fn stride(&self) -> &[usize] {
+        self.layout().strides()
+    }
+
+    /// The first element's position in the storage, in elements.
+    #[inline]
+    pub fn storage_offset(&self) -> usize {
+        self.layout().offset()
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn dim(&self) -> usize {
+        self.layout().rank()
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.layout().numel()
+    }
+
+    /// Bytes of one element.
+    #[inline]
+    pub fn element_size(&self) -> usize {
+        self.dtype().size()
+    }
+
+    /// `numel · element_size`, as if every element had bytes of its own.
+    #[inline]
+    pub fn nbytes(&self) -> usize {
+        // L2 and L3 of `Layout`: an expanded view's product fits too.
+        self.numel().saturating_mul(self.element_size())
+    }
+
+    /// The first element's address, null for a view without elements. Safe to get, unsafe to read through.
+    #[inline]
+    pub fn data_ptr(&self) -> *const u8 {
+        let base = self.storage().data_ptr();
+        if self.numel() == 0 || base.is_null() {
+            return std::ptr::null();
+        }
+        base.wrapping_add(self.storage_offset() * self.element_size())
+    }
+
+    /// How often the storage was written.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.storage().version()
+    }
+
+    /// The operation that made it.
+    pub fn op(&self) -> &'static str {
+        self.0.op()
+    }
+
+    /// The line that made it.
+    pub fn site(&self) -> Site {
+        self.0.site()
+    }
+
+    /// Whether both look at one storage.
+    #[inline]
+    pub fn shares_storage(&self, other: &View) -> bool {
+        self.storage() == other.storage()
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
