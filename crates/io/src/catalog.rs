@@ -239,15 +239,13 @@ pub(crate) fn catalog_source(source: &Source, path: &Path) -> Result<Catalog> {
         npy::catalog(source, path)
     } else if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
         let archive = zipfile::Archive::open(source)?;
-        if pt::zip::is_checkpoint(&archive) {
-            pt::zip::catalog(source, archive, path)
+        if pt::is_checkpoint(&archive) {
+            pt::File::open_zip(source, archive)?.catalog(source, path)
         } else {
             npz::catalog(source, &archive, path)
         }
-    } else if pt::tar::is_tar(start) {
-        pt::tar::catalog(source, path)
-    } else if start[0] == 0x80 || PICKLES.iter().any(|e| has_extension(e)) {
-        pt::legacy::catalog(source, path)
+    } else if pt::is_tar(start) || start[0] == 0x80 || PICKLES.iter().any(|e| has_extension(e)) {
+        pt::File::open(source, start)?.catalog(source, path)
     } else {
         Err(bad(
             "is neither a safetensors, PyTorch (zip, legacy, tar), npy nor npz file, judging by its first bytes",

@@ -1,43 +1,78 @@
 //! `torch.save` before PyTorch 1.6: the pickles of a magic number, a version, the machine, the object
 //! and the storages' keys, then every storage's count and bytes. Also pickles of anything else.
 
-use super::{Pickled, globals, names, zip};
-use crate::catalog::{
-    ByteOrder, Catalog, DataLocation, Encoding, Format, StorageEntry, Warning, WarningKind, stem,
-};
+use super::{File, Pickled};
+use crate::catalog::{ByteOrder, DataLocation, Encoding, Format};
 use crate::error::{bad, count};
 use crate::pickle::{self, Graph, Id, Node};
 use crate::source::{Cursor, Source};
-use osteon_spec::{DType, Result};
+use osteon_spec::Result;
 use std::collections::HashMap;
-use std::path::Path;
 
 /// The integer 0x1950a86a20f9469cfc6c, lowest byte first.
 const MAGIC: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 const VERSION: i64 = 1001;
 
-/// A legacy file, read as far as can be without its data.
-#[derive(Debug)]
-pub(crate) struct Checkpoint {
-    pub pickled: Pickled,
-    /// Position of each storage's bytes in the file.
-    pub data: Vec<u64>,
+pub(super) fn open(source: &Source) -> Result<File> {
+    let mut cursor = Cursor::new(source, 0, source.len());
+    let (graph, root) = pickle::run(&mut cursor)?;
+    let is_magic = match graph.node(root) {
+        Node::Long(bytes) => bytes
+            .strip_prefix(&MAGIC)
+            .is_some_and(|rest| rest.iter().all(|&b| b == 0)),
+        _ => false,
+    };
+    if !is_magic {
+        return plain(&cursor, graph, root);
+    }
+    let (graph, version) = pickle::run(&mut cursor)?;
+    if graph.int(version) != Some(VERSION) {
+        return Err(bad("is of an unknown version of PyTorch's legacy format"));
+    }
+    // The machine's byte order and sizes: storages are little-endian whatever it says.
+    pickle::run(&mut cursor)?;
+    let (graph, root) = pickle::run(&mut cursor)?;
+    let pickled = Pickled::new(graph, root)?;
+    let (graph, keys) = pickle::run(&mut cursor)?;
+    let data = storages(source, &mut cursor, &pickled, &graph, keys)?;
+    Ok(file(Format::PtLegacy, pickled, data, 0))
 }
 
-impl Checkpoint {
-    /// Reads a file that begins with the magic number; the cursor is behind it.
-    fn open(source: &Source, cursor: &mut Cursor<'_>) -> Result<Checkpoint> {
-        let (graph, version) = pickle::run(cursor)?;
-        if graph.int(version) != Some(VERSION) {
-            return Err(bad("is of an unknown version of PyTorch's legacy format"));
-        }
-        // The machine's byte order and sizes: storages are little-endian whatever it says.
-        pickle::run(cursor)?;
-        let (graph, root) = pickle::run(cursor)?;
-        let pickled = Pickled::new(graph, root)?;
-        let (graph, keys) = pickle::run(cursor)?;
-        let data = storages(source, cursor, &pickled, &graph, keys)?;
-        Ok(Checkpoint { pickled, data })
+/// A pickle that is not a checkpoint: no storages, so no tensors.
+fn plain(cursor: &Cursor<'_>, graph: Graph, root: Id) -> Result<File> {
+    let pickled = Pickled::new(graph, root)?;
+    if !pickled.storages.is_empty() {
+        return Err(bad("is a pickle that names storages, but holds none"));
+    }
+    Ok(file(
+        Format::Pickle,
+        pickled,
+        Vec::new(),
+        cursor.remaining(),
+    ))
+}
+
+/// A file that is no archive.
+pub(super) fn file(format: Format, pickled: Pickled, offsets: Vec<u64>, behind: u64) -> File {
+    let data = pickled
+        .storages
+        .iter()
+        .zip(offsets)
+        .map(|(s, offset)| DataLocation {
+            offset,
+            length: s.nbytes(),
+            encoding: Encoding::Stored,
+            byte_order: ByteOrder::Little,
+        });
+    let data = data.collect();
+    File {
+        format,
+        pickled,
+        data,
+        inflated: None,
+        others: Vec::new(),
+        prefix: String::new(),
+        behind,
     }
 }
 
@@ -100,83 +135,4 @@ fn storages(
         .enumerate()
         .map(|(i, d)| d.ok_or_else(|| missing(i)))
         .collect()
-}
-
-pub(crate) fn catalog(source: &Source, path: &Path) -> Result<Catalog> {
-    let mut cursor = Cursor::new(source, 0, source.len());
-    let (graph, root) = pickle::run(&mut cursor)?;
-    let is_magic = match graph.node(root) {
-        Node::Long(bytes) => bytes
-            .strip_prefix(&MAGIC)
-            .is_some_and(|rest| rest.iter().all(|&b| b == 0)),
-        _ => false,
-    };
-    if !is_magic {
-        return plain(source, path, &cursor, graph, root);
-    }
-    let checkpoint = Checkpoint::open(source, &mut cursor)?;
-    let found = names::find(&checkpoint.pickled, &stem(path))?;
-    let storages = checkpoint
-        .pickled
-        .storages
-        .iter()
-        .zip(&checkpoint.data)
-        .map(|(s, &offset)| {
-            let (length, byte_order) = (s.nbytes(), ByteOrder::Little);
-            StorageEntry {
-                key: s.key.clone(),
-                nbytes: length,
-                dtype: s.dtype.unwrap_or(DType::U8),
-                data: DataLocation {
-                    offset,
-                    length,
-                    encoding: Encoding::Stored,
-                    byte_order,
-                },
-            }
-        });
-    let storages = storages.collect();
-    let warnings = globals::warnings(&checkpoint.pickled.graph);
-    Ok(zip::finish(
-        source,
-        path,
-        Format::PtLegacy,
-        storages,
-        found,
-        warnings,
-    ))
-}
-
-/// A pickle that is not a checkpoint: no storages, so no tensors.
-fn plain(
-    source: &Source,
-    path: &Path,
-    cursor: &Cursor<'_>,
-    graph: Graph,
-    root: Id,
-) -> Result<Catalog> {
-    let pickled = Pickled::new(graph, root)?;
-    if !pickled.storages.is_empty() {
-        return Err(bad("is a pickle that names storages, but holds none"));
-    }
-    let found = names::find(&pickled, &stem(path))?;
-    let mut warnings = globals::warnings(&pickled.graph);
-    if cursor.remaining() > 0 {
-        warnings.push(Warning::new(
-            WarningKind::Structure,
-            format!(
-                "{} follow the pickle, which ends at byte {}",
-                count(cursor.remaining(), "byte"),
-                cursor.pos()
-            ),
-        ));
-    }
-    Ok(zip::finish(
-        source,
-        path,
-        Format::Pickle,
-        Vec::new(),
-        found,
-        warnings,
-    ))
 }

@@ -14,8 +14,7 @@ const MAX_DEPTH: usize = 1000;
 /// The tensors by name, and what was odd on the way.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Each with the node that makes it.
-    pub tensors: Vec<(String, Id, Tensor)>,
+    pub tensors: Vec<(String, Tensor)>,
     pub warnings: Vec<Warning>,
 }
 
@@ -138,7 +137,7 @@ impl Walk<'_> {
             Seen::Tensor(t) => {
                 let name = self.name(if path.is_empty() { lone } else { path })?;
                 let state = t.state;
-                self.found.tensors.push((name, node, *t));
+                self.found.tensors.push((name, *t));
                 let mut children = Children::new(&self.pickled.graph, &self.reaches);
                 if let Some(state) = state {
                     children.state(state);

@@ -248,6 +248,7 @@ impl Pickled {
             Part {
                 storage: index,
                 dtype: storage.dtype,
+                item_size: storage.item_size,
                 start,
                 end,
             },

@@ -1,14 +1,13 @@
 //! `torch.save` before PyTorch 0.1.10: a tar archive of `storages`, `tensors` and the `pickle` of an
 //! object in which tensors are numbers. It is read into the graph that later versions would have written.
 
-use super::{Pickled, globals, names, zip};
-use crate::catalog::{ByteOrder, Catalog, DataLocation, Encoding, Format, StorageEntry, stem};
+use super::{File, Pickled, Storage, globals, legacy};
+use crate::catalog::Format;
 use crate::error::bad;
 use crate::pickle::{self, Graph, Id, Make, Node, Object};
 use crate::source::{Cursor, Source};
-use osteon_spec::{DType, MAX_RANK, Result};
+use osteon_spec::{MAX_RANK, Result};
 use std::collections::HashMap;
-use std::path::Path;
 
 const BLOCK: u64 = 512;
 
@@ -235,13 +234,11 @@ fn pickled_int(c: &mut Cursor<'_>) -> Result<i64> {
         .ok_or_else(|| bad("a count that is not a number"))
 }
 
-pub(crate) fn catalog(source: &Source, path: &Path) -> Result<Catalog> {
+pub(super) fn open(source: &Source) -> Result<File> {
     let members = members(source)?;
     let member = |name: &str| {
-        members
-            .get(name)
-            .copied()
-            .ok_or_else(|| bad(format!("the tar archive has no member {name:?}")))
+        let found = members.get(name).copied();
+        found.ok_or_else(|| bad(format!("the tar archive has no member {name:?}")))
     };
     let mut reader = Reader {
         source,
@@ -258,31 +255,10 @@ pub(crate) fn catalog(source: &Source, path: &Path) -> Result<Catalog> {
         .read_tensors(member("tensors")?, &mut graph)
         .map_err(|e| e.context("member \"tensors\""))?;
     let pickled = Pickled::new(graph, root)?;
-    let found = names::find(&pickled, &stem(path))?;
-    let mut storages = Vec::new();
-    for s in &pickled.storages {
-        let offset = reader.data.get(&s.key);
-        let offset =
-            *offset.ok_or_else(|| bad(format!("the data of storage {:?} is missing", s.key)))?;
-        storages.push(StorageEntry {
-            key: s.key.clone(),
-            nbytes: s.nbytes(),
-            dtype: s.dtype.unwrap_or(DType::U8),
-            data: DataLocation {
-                offset,
-                length: s.nbytes(),
-                encoding: Encoding::Stored,
-                byte_order: ByteOrder::Little,
-            },
-        });
-    }
-    let warnings = globals::warnings(&pickled.graph);
-    Ok(zip::finish(
-        source,
-        path,
-        Format::PtTar,
-        storages,
-        found,
-        warnings,
-    ))
+    let offset = |s: &Storage| {
+        let offset = reader.data.get(&s.key).copied();
+        offset.ok_or_else(|| bad(format!("the data of storage {:?} is missing", s.key)))
+    };
+    let offsets = pickled.storages.iter().map(offset).collect::<Result<_>>()?;
+    Ok(legacy::file(Format::PtTar, pickled, offsets, 0))
 }
