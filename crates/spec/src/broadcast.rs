@@ -1,5 +1,6 @@
 //! Views of one element as many: expand, and the shape that several shapes broadcast to.
 
+use crate::dims::copied;
 use crate::{Dims, Error, Kind, Layout, MAX_RANK, Result, checked_product};
 
 /// The shape that all of these broadcast to: aligned at the last dimension, sizes equal or 1.
@@ -17,7 +18,7 @@ pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Dims> {
     let Some((first, rest)) = shapes.split_first() else {
         return Ok(Dims::new());
     };
-    let mut result = Dims::from_slice(first);
+    let mut result = copied(first);
     let mut grew = false;
     for shape in rest.iter().filter(|shape| *shape != first) {
         grew = true;

@@ -9,6 +9,22 @@ pub const MAX_RANK: usize = 64;
 /// A list of sizes or strides, in elements. No heap up to rank 5.
 pub type Dims = SmallVec<[usize; 5]>;
 
+/// A copy of a list. The ranks that occur are copied as arrays of known length: a call of `memcpy`
+/// would take longer than the rest of a view.
+#[inline]
+pub(crate) fn copied(list: &[usize]) -> Dims {
+    let inline = match *list {
+        [] => [0; 5],
+        [a] => [a, 0, 0, 0, 0],
+        [a, b] => [a, b, 0, 0, 0],
+        [a, b, c] => [a, b, c, 0, 0],
+        [a, b, c, d] => [a, b, c, d, 0],
+        [a, b, c, d, e] => [a, b, c, d, e],
+        _ => return Dims::from_slice(list),
+    };
+    Dims::from_buf_and_len(inline, list.len())
+}
+
 /// A dimension counted from the front (`0..rank`) or, negative, from the back, as an index into
 /// a tensor of this rank. A rank-0 tensor has the one dimension that `0` and `-1` name.
 ///

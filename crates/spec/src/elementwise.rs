@@ -1,7 +1,8 @@
 //! The layout of an operation's result, taken from its inputs as PyTorch takes it.
 
+use crate::dims::copied;
 use crate::predicates::strides_in_order;
-use crate::{Dims, Layout, MemoryFormat, Result};
+use crate::{Layout, MemoryFormat, Result};
 use smallvec::SmallVec;
 
 /// The layout of an elementwise operation's new result of this shape, to which the inputs
@@ -30,18 +31,14 @@ pub fn elementwise_output(inputs: &[&Layout], shape: &[usize]) -> Result<Layout>
             && all(Layout::is_non_overlapping_and_dense)
             && rest.iter().all(|x| x.strides() == first.strides())
         {
-            return Layout::new(
-                Dims::from_slice(shape),
-                Dims::from_slice(first.strides()),
-                0,
-            );
+            return Layout::new(copied(shape), copied(first.strides()), 0);
         }
     }
     let order = dim_order(inputs, shape);
     if order.is_sorted_by(|inner, outer| inner > outer) {
         return Layout::contiguous(shape);
     }
-    Layout::new(Dims::from_slice(shape), strides_in_order(shape, order), 0)
+    Layout::new(copied(shape), strides_in_order(shape, order), 0)
 }
 
 impl Layout {
@@ -61,7 +58,7 @@ impl Layout {
         }
         // Not dense, so not empty.
         Layout::new(
-            Dims::from_slice(self.sizes()),
+            copied(self.sizes()),
             strides_in_order(self.sizes(), dim_order(&[self], self.sizes())),
             0,
         )

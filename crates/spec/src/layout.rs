@@ -92,10 +92,7 @@ impl Layout {
             strides,
             offset,
         };
-        debug_assert!(
-            Layout::new(layout.sizes.clone(), layout.strides.clone(), offset).is_ok(),
-            "L1-L3 broken by {layout:?}"
-        );
+        layout.debug_check();
         layout
     }
 
@@ -106,10 +103,22 @@ impl Layout {
         stride.saturating_mul(n).min(isize::MAX as usize)
     }
 
-    /// Sizes, strides and offset, for arithmetic that keeps L1-L3.
+    /// A copy, changed by arithmetic that keeps L1-L3. The way to make a view in a few
+    /// nanoseconds: nothing is moved about.
     #[inline]
-    pub(crate) fn parts_mut(&mut self) -> (&mut Dims, &mut Dims, &mut usize) {
-        (&mut self.sizes, &mut self.strides, &mut self.offset)
+    pub(crate) fn edited(&self, edit: impl FnOnce(&mut Dims, &mut Dims, &mut usize)) -> Layout {
+        let mut layout = self.clone();
+        edit(&mut layout.sizes, &mut layout.strides, &mut layout.offset);
+        layout.debug_check();
+        layout
+    }
+
+    #[inline]
+    fn debug_check(&self) {
+        debug_assert!(
+            Layout::new(self.sizes.clone(), self.strides.clone(), self.offset).is_ok(),
+            "L1-L3 broken by {self:?}"
+        );
     }
 
     /// Row-major sizes from offset 0. Strides count a size of 0 as 1, as PyTorch's do.

@@ -20,17 +20,21 @@ impl Layout {
             return Err(permute_count(self, dims).op("permute"));
         }
         let mut seen = 0u64;
-        let (mut sizes, mut strides) = (Dims::new(), Dims::new());
-        for &dim in dims {
+        let mut order = [0u8; MAX_RANK];
+        for (to, &dim) in order.iter_mut().zip(dims) {
             let d = wrap_dim(dim, self.rank()).map_err(|e| e.op("permute"))?;
             if seen & (1 << d) != 0 {
                 return Err(repeated(dims).op("permute"));
             }
             seen |= 1 << d;
-            sizes.push(self.sizes()[d]);
-            strides.push(self.strides()[d]);
+            *to = d as u8;
         }
-        Ok(Layout::new_unchecked(sizes, strides, self.offset()))
+        Ok(self.edited(|sizes, strides, _| {
+            for (i, &d) in order[..dims.len()].iter().enumerate() {
+                sizes[i] = self.sizes()[d as usize];
+                strides[i] = self.strides()[d as usize];
+            }
+        }))
     }
 
     /// Two dimensions swapped (`swapaxes`, `swapdims`).
@@ -46,14 +50,13 @@ impl Layout {
 
     #[inline]
     fn swapped(&self, a: usize, b: usize) -> Layout {
-        let mut sizes = Dims::from_slice(self.sizes());
-        let mut strides = Dims::from_slice(self.strides());
-        // Rank 0 has the dimension 0 to name, but nothing there to swap.
-        if a != b {
-            sizes.swap(a, b);
-            strides.swap(a, b);
-        }
-        Layout::new_unchecked(sizes, strides, self.offset())
+        self.edited(|sizes, strides, _| {
+            // Rank 0 has the dimension 0 to name, but nothing there to swap.
+            if a != b {
+                sizes.swap(a, b);
+                strides.swap(a, b);
+            }
+        })
     }
 
     /// The transpose of a matrix; a vector or scalar as it is.

@@ -1,5 +1,6 @@
 //! What a layout is: contiguous, channels-last, dense.
 
+use crate::dims::copied;
 use crate::{Dims, Error, Kind, Layout, Result};
 use std::fmt;
 
@@ -166,7 +167,7 @@ impl Layout {
             ));
         }
         Layout::new(
-            Dims::from_slice(sizes),
+            copied(sizes),
             strides_in_order(sizes, innermost_first.iter().copied()),
             0,
         )

@@ -1,5 +1,6 @@
 //! Views of the same bytes as another dtype.
 
+use crate::dims::copied;
 use crate::{DType, Dims, Error, Kind, Layout, Result};
 
 impl Layout {
@@ -38,8 +39,8 @@ impl Layout {
             return fail(Kind::Layout, "stride(-1) must be 1".into());
         }
         let (mut sizes, mut strides) = (
-            Dims::from_slice(self.sizes()),
-            Dims::from_slice(self.strides()),
+            copied(self.sizes()),
+            copied(self.strides()),
         );
         if shrinks {
             for stride in &mut strides[..last] {
@@ -80,7 +81,7 @@ impl Layout {
     /// # Errors
     /// [`Kind::Shape`] when the rank or a number overflows.
     pub fn view_as_real(&self) -> Result<Layout> {
-        let mut sizes = Dims::from_slice(self.sizes());
+        let mut sizes = copied(self.sizes());
         sizes.push(2);
         let mut strides = self.doubled_strides();
         strides.push(1);
@@ -124,7 +125,7 @@ impl Layout {
             .collect();
         // L1-L3: every number is as before or smaller, and the dimension that goes is not 0.
         Ok(Layout::new_unchecked(
-            Dims::from_slice(&self.sizes()[..last]),
+            copied(&self.sizes()[..last]),
             strides,
             self.offset() / 2,
         ))
@@ -149,7 +150,7 @@ impl Layout {
     fn part(&self, i: usize) -> Result<Layout> {
         let offset = self.offset().saturating_mul(2).saturating_add(i);
         Layout::new(
-            Dims::from_slice(self.sizes()),
+            copied(self.sizes()),
             self.doubled_strides(),
             offset,
         )

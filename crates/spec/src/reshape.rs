@@ -1,6 +1,7 @@
 //! The same elements in another shape: a view where strides can express it, else the reason why
 //! not.
 
+use crate::dims::copied;
 use crate::{Dims, Error, Kind, Layout, MAX_RANK, Result, checked_product, wrap_dim};
 use std::fmt;
 
@@ -212,7 +213,7 @@ impl Layout {
         }
         let (sizes, end) = (self.sizes(), (end + 1).min(self.rank()));
         let merged = checked_product(&sizes[start..end]).map_err(|e| e.op("flatten"))?;
-        let mut shape = Dims::from_slice(&sizes[..start]);
+        let mut shape = copied(&sizes[..start]);
         shape.push(merged);
         shape.extend_from_slice(&sizes[end..]);
         Ok(Some(self.reshaped(shape)))
@@ -242,7 +243,7 @@ impl Layout {
                     self.sizes()
                 ))
             })?;
-            let mut shape = Dims::from_slice(self.sizes());
+            let mut shape = copied(self.sizes());
             shape.remove(d);
             shape.insert_from_slice(d, &parts);
             rank_fits(shape.len())?;
@@ -276,7 +277,7 @@ impl Layout {
         let numel = self.numel();
         debug_assert_eq!(checked_product(shape).ok(), Some(numel));
         let strides = if numel == 0 && shape == self.sizes() {
-            Dims::from_slice(self.strides())
+            copied(self.strides())
         } else if numel == 0 {
             empty_strides(shape)
         } else {
@@ -284,7 +285,7 @@ impl Layout {
         };
         // L1: the rank was checked. L2: the product is the same. L3: so are the positions reached.
         Ok(Layout::new_unchecked(
-            Dims::from_slice(shape),
+            copied(shape),
             strides,
             self.offset(),
         ))

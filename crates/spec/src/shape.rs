@@ -28,15 +28,18 @@ impl Layout {
 
     #[inline]
     fn squeezed(&self, may_go: impl Fn(usize) -> bool) -> Layout {
-        let (mut sizes, mut strides) = (Dims::new(), Dims::new());
-        for (d, (&size, &stride)) in self.sizes().iter().zip(self.strides()).enumerate() {
-            if size != 1 || !may_go(d) {
-                sizes.push(size);
-                strides.push(stride);
-            }
-        }
         // L1-L3: a dimension of size 1 counts in no product and no sum.
-        Layout::new_unchecked(sizes, strides, self.offset())
+        self.edited(|sizes, strides, _| {
+            let mut kept = 0;
+            for d in 0..sizes.len() {
+                if sizes[d] != 1 || !may_go(d) {
+                    (sizes[kept], strides[kept]) = (sizes[d], strides[d]);
+                    kept += 1;
+                }
+            }
+            sizes.truncate(kept);
+            strides.truncate(kept);
+        })
     }
 
     /// A new dimension of size 1 before `dim` (negative from the back, -1 after the last).
@@ -49,20 +52,16 @@ impl Layout {
             return Err(rank_is_full(self));
         }
         let d = wrap_dim(dim, self.rank() + 1).map_err(|e| e.op("unsqueeze"))?;
-        let mut sizes = Dims::from_slice(self.sizes());
-        let mut strides = Dims::from_slice(self.strides());
-        // PyTorch's choice for a stride that is never walked: over the dimension now behind it.
-        strides.insert(
-            d,
-            if d < self.rank() {
-                Layout::stride_of(strides[d], sizes[d])
-            } else {
-                1
-            },
-        );
-        sizes.insert(d, 1);
         // L1: the rank was below the limit. L2, L3: a size of 1 counts in no product and no sum.
-        Ok(Layout::new_unchecked(sizes, strides, self.offset()))
+        Ok(self.edited(|sizes, strides, _| {
+            // PyTorch's choice for a stride that is never walked: over the dimension now behind it.
+            let stride = match strides.get(d) {
+                Some(&behind) => Layout::stride_of(behind, sizes[d]),
+                None => 1,
+            };
+            strides.insert(d, stride);
+            sizes.insert(d, 1);
+        }))
     }
 
     /// Any sizes and strides over the same storage, from `offset` or this layout's own. They may

@@ -1,7 +1,8 @@
 //! Views of a part: select, slice, narrow, diagonal, unfold.
 
+use crate::dims::copied;
 use crate::layout::MAX_EXTENT;
-use crate::{Dims, Error, Kind, Layout, Result, wrap_dim};
+use crate::{Error, Kind, Layout, Result, wrap_dim};
 
 impl Layout {
     /// The dimension of an operation that needs one to exist.
@@ -55,11 +56,11 @@ impl Layout {
         let offset = self.advanced(d, i).map_err(|e| e.op("select"))?;
         // L1-L3: the elements at one index are some of those that were there, and the size that
         // goes is not 0.
-        Ok(Layout::new_unchecked(
-            without(self.sizes(), d),
-            without(self.strides(), d),
-            offset,
-        ))
+        Ok(self.edited(|sizes, strides, start| {
+            sizes.remove(d);
+            strides.remove(d);
+            *start = offset;
+        }))
     }
 
     /// `x[start:end:step]` along a dimension, with Python's meaning of missing, negative and
@@ -105,12 +106,12 @@ impl Layout {
     #[inline]
     fn sliced(&self, d: usize, start: usize, len: usize, step: usize) -> Result<Layout> {
         let offset = self.advanced(d, start)?;
-        let mut sizes = Dims::from_slice(self.sizes());
-        let mut strides = Dims::from_slice(self.strides());
-        sizes[d] = len.div_ceil(step);
-        strides[d] = Layout::stride_of(strides[d], step);
         // L1-L3: what is left was there before, and `advanced` checked the offset.
-        Ok(Layout::new_unchecked(sizes, strides, offset))
+        Ok(self.edited(|sizes, strides, start| {
+            sizes[d] = len.div_ceil(step);
+            strides[d] = Layout::stride_of(strides[d], step);
+            *start = offset;
+        }))
     }
 
     /// `length` indices of a dimension, from `start` (negative from the back).
@@ -178,14 +179,18 @@ impl Layout {
             (_, _) => self.advanced(d1, down),
         }
         .map_err(|e| e.op("diagonal"))?;
-        let (first, last) = (d1.max(d2), d1.min(d2));
-        let mut sizes = without(&without(self.sizes(), first), last);
-        let mut strides = without(&without(self.strides(), first), last);
-        sizes.push(len);
         // Both fit 63 bits; their sum may overflow only where it is never walked.
-        strides.push((self.strides()[d1] + self.strides()[d2]).min(isize::MAX as usize));
+        let stride = (self.strides()[d1] + self.strides()[d2]).min(isize::MAX as usize);
         // L1-L3: a diagonal's elements are some of those that were there.
-        Ok(Layout::new_unchecked(sizes, strides, start))
+        Ok(self.edited(|sizes, strides, offset| {
+            for d in [d1.max(d2), d1.min(d2)] {
+                sizes.remove(d);
+                strides.remove(d);
+            }
+            sizes.push(len);
+            strides.push(stride);
+            *offset = start;
+        }))
     }
 
     /// Every window of `size` indices of a dimension, `step` apart, as a new last dimension:
@@ -208,8 +213,8 @@ impl Layout {
             )
             .op("unfold"));
         }
-        let mut sizes = Dims::from_slice(self.sizes());
-        let mut strides = Dims::from_slice(self.strides());
+        let mut sizes = copied(self.sizes());
+        let mut strides = copied(self.strides());
         sizes.push(size as usize);
         strides.push(self.strides().get(d).copied().unwrap_or(1));
         if self.rank() > 0 {
@@ -219,14 +224,6 @@ impl Layout {
         // Overlapping windows have more elements than the storage: L2 must be checked.
         Layout::new(sizes, strides, self.offset()).map_err(|e| e.op("unfold"))
     }
-}
-
-/// A list without its entry `d`.
-#[inline]
-fn without(list: &[usize], d: usize) -> Dims {
-    let mut rest = Dims::from_slice(list);
-    rest.remove(d);
-    rest
 }
 
 #[cold]
