@@ -1,5 +1,7 @@
 //! Operations of two elements.
 
+use crate::complex::{self, quotient};
+use crate::convert::Convert;
 use crate::lane::ops;
 use crate::with_element;
 use osteon_spec::{DType, Plan};
@@ -38,7 +40,7 @@ ops! {
         float complex: |x, y| x * y;
     }
     /// `x / y`, of floats and complex numbers.
-    Div { float complex: |x, y| x / y; }
+    Div { float: |x, y| x / y; complex: |x, y| quotient!(x, y); }
     /// `x / y` rounded towards zero.
     DivTrunc {
         int: |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
@@ -106,9 +108,7 @@ ops! {
             }
         };
         float: |x, y| x.powf(y);
-        complex: |x, y| {
-            if x.re == 0.0 && x.im == 0.0 && y.im == 0.0 && y.re > 0.0 { x * 0.0 } else { x.powc(y) }
-        };
+        complex: |x, y| complex::pow(x.to(), y.to()).to();
     }
     /// The larger one; NaN where either is.
     Maximum {

@@ -6,6 +6,7 @@
 //! per kind of number, and its code one vectorised loop per dtype.
 
 use crate::cast::cast_loop;
+use crate::lane::computed_in;
 use crate::par::par_for;
 use crate::runs::move_run;
 use crate::value::Value;
@@ -50,7 +51,7 @@ const SHORT: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<const N: usize> {
     dtypes: [DType; N],
-    /// The dtype that inputs are rounded to before the loop: that of the operation.
+    /// The dtype of the operation, where the loop computes in a wider one.
     rounded: Option<DType>,
     body: Loop<N>,
     params: Params,
@@ -69,8 +70,7 @@ impl<const N: usize> Kernel<N> {
         }
     }
 
-    /// The kernel of an operation in half precision: inputs of other dtypes are rounded to `dtype` as PyTorch rounds
-    /// them, then the loop computes in `float32`, and the result is rounded once.
+    /// The kernel of an operation in half precision, by the loop for `float32`.
     pub(crate) fn rounded_to(mut self, dtype: DType) -> Kernel<N> {
         self.rounded = Some(dtype);
         self
@@ -91,6 +91,15 @@ impl<const N: usize> Kernel<N> {
     /// accepted, and converted as [`cast`](crate::cast()) does.
     pub fn dtypes(&self) -> [DType; N] {
         self.dtypes
+    }
+
+    /// The dtype by way of which operand `k` of dtype `own` is converted, if there is one: an
+    /// operation in half precision takes inputs of that precision and gives a result of it, whatever
+    /// is passed in. (An input of the loop's own dtype is a number that PyTorch would not round either.)
+    pub(crate) fn via(&self, k: usize, own: DType) -> Option<DType> {
+        let wanted = self.dtypes[k];
+        self.rounded
+            .filter(|&r| own != r && wanted == computed_in(r) && (k == 0 || own != wanted))
     }
 
     /// Runs the loop over a plan: operand `k` lies at `ptrs[k]` and is of `dtypes[k]`; operand 0 is
@@ -158,13 +167,11 @@ impl<'a, const N: usize> Walk<'a, N> {
         let mut direct = plan.dims().len() <= 1 || inner.size >= SHORT;
         let operands: [Operand; N] = std::array::from_fn(|k| {
             let (own, wanted) = (dtypes[k], kernel.dtypes[k]);
-            let round = kernel
-                .rounded
-                .filter(|&r| k > 0 && own != r && own != wanted);
-            let convert = match (k, round.unwrap_or(own)) {
-                (_, own) if own == wanted => None,
-                (0, own) => Some(cast_loop(wanted, own)),
-                (_, own) => Some(cast_loop(own, wanted)),
+            let (from, to) = if k == 0 { (wanted, own) } else { (own, wanted) };
+            let via = kernel.via(k, own);
+            let convert = match via.unwrap_or(from) {
+                from if from == to => None,
+                from => Some(cast_loop(from, to)),
             };
             let in_place = k == 0
                 && (1..N).any(|i| {
@@ -178,7 +185,7 @@ impl<'a, const N: usize> Walk<'a, N> {
                 plan: plan.select([k]),
                 width,
                 convert,
-                round: round.map(|r| cast_loop(own, r)),
+                round: via.map(|r| cast_loop(from, r)),
                 in_place,
             }
         });
@@ -382,10 +389,11 @@ impl Operand {
     /// The block holds the part's results, and its positions may be written.
     unsafe fn store(&self, part: &Range<usize>, block: &mut Block, scratch: &mut Block) {
         let mut from = block.ptr();
-        if let Some(convert) = self.convert {
-            // SAFETY: the block holds the results; as many elements fit the other.
-            unsafe { convert([scratch.ptr(), from], part.len(), &NO_PARAMS) };
-            from = scratch.ptr();
+        let mut to = scratch.ptr();
+        for step in [self.round, self.convert].into_iter().flatten() {
+            // SAFETY: one block holds the results; as many elements fit the other.
+            unsafe { step([to, from], part.len(), &NO_PARAMS) };
+            (from, to) = (to, from);
         }
         self.plan
             .for_each_run_in(part.clone(), |[offset], len, [stride]| {

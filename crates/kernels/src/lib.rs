@@ -17,6 +17,7 @@
 mod binary;
 mod cast;
 mod compare;
+mod complex;
 mod convert;
 mod copy;
 mod element;

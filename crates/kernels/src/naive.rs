@@ -40,16 +40,28 @@ pub unsafe fn run<const N: usize>(
         let mut elements: [Value; N] = std::array::from_fn(|k| {
             // SAFETY: a position of the layout.
             let own = unsafe { Value::load(ptrs[k].add(at[k][i] * dtypes[k].size()), dtypes[k]) };
-            Value::new(own.read(dtypes[k]), wanted[k])
+            convert(
+                own,
+                &[Some(dtypes[k]), kernel.via(k, dtypes[k]), Some(wanted[k])],
+            )
         });
         let inputs = elements.each_mut().map(|v| std::ptr::from_mut(v).cast());
         // SAFETY: one element each, of the loop's dtypes.
         unsafe { kernel.run(&single, inputs, wanted) };
-        let value = Value::new(elements[0].read(wanted[0]), dtypes[0]);
+        let steps = [Some(wanted[0]), kernel.via(0, dtypes[0]), Some(dtypes[0])];
+        let value = convert(elements[0], &steps);
         // SAFETY: a position of the layout.
         unsafe {
             let to = ptrs[0].add(at[0][i] * dtypes[0].size());
             std::ptr::copy_nonoverlapping(value.as_ptr(), to, dtypes[0].size());
         }
     }
+}
+
+/// An element by way of these dtypes, from the first to the last.
+fn convert(value: Value, steps: &[Option<DType>]) -> Value {
+    let steps: Vec<DType> = steps.iter().copied().flatten().collect();
+    steps
+        .windows(2)
+        .fold(value, |v, step| Value::new(v.read(step[0]), step[1]))
 }

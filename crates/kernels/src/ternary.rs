@@ -1,5 +1,6 @@
 //! Operations of three elements.
 
+use crate::complex::quotient;
 use crate::lane::ops;
 
 ops! {
@@ -15,7 +16,10 @@ ops! {
         float complex: |x, y, z; p| x + p[0] * y * z;
     }
     /// `x + value·y/z`, with the number `value`.
-    Addcdiv { float complex: |x, y, z; p| x + p[0] * y / z; }
+    Addcdiv {
+        float: |x, y, z; p| x + p[0] * y / z;
+        complex: |x, y, z; p| x + quotient!(p[0] * y, z);
+    }
     /// From `x` to `y` by the weight `z`, exact at both ends.
     Lerp {
         float: |x, y, z| if z.abs() < 0.5 { x + z * (y - x) } else { y - (y - x) * (1.0 - z) };

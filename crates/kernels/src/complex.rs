@@ -1,0 +1,102 @@
+//! Functions of complex numbers that hold their accuracy everywhere, after W. Kahan, "Branch cuts for
+//! complex elementary functions": computed in `float64`, also for `complex64`.
+
+use crate::convert::Convert;
+
+type Complex = num_complex::Complex<f64>;
+
+/// `f(x)` by way of `complex128`.
+#[inline(always)]
+pub(crate) fn wide<T: Convert>(x: T, f: impl Fn(Complex) -> Complex) -> T {
+    f(x.to()).to()
+}
+
+/// The quotient of two complex numbers of one type, without overflow on the way (Smith's method);
+/// by zero, the parts are divided by it.
+macro_rules! quotient {
+    ($x:expr, $y:expr) => {{
+        let (x, y) = ($x, $y);
+        if y.re == 0.0 && y.im == 0.0 {
+            crate::Complex::new(x.re / y.re.abs(), x.im / y.im.abs())
+        } else if y.re.abs() >= y.im.abs() {
+            let ratio = y.im / y.re;
+            let scale = 1.0 / (y.re + y.im * ratio);
+            crate::Complex::new((x.re + x.im * ratio) * scale, (x.im - x.re * ratio) * scale)
+        } else {
+            let ratio = y.re / y.im;
+            let scale = 1.0 / (y.re * ratio + y.im);
+            crate::Complex::new((x.re * ratio + x.im) * scale, (x.im * ratio - x.re) * scale)
+        }
+    }};
+}
+pub(crate) use quotient;
+
+/// `x^y`; 0 to a positive power is 0.
+pub(crate) fn pow(x: Complex, y: Complex) -> Complex {
+    if x.re == 0.0 && x.im == 0.0 && y.im == 0.0 && y.re > 0.0 {
+        x * 0.0
+    } else {
+        x.powc(y)
+    }
+}
+
+pub(crate) fn asin(z: Complex) -> Complex {
+    let (minus, plus) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
+    Complex::new(
+        z.re.atan2((minus * plus).re),
+        (minus.conj() * plus).im.asinh(),
+    )
+}
+
+pub(crate) fn acos(z: Complex) -> Complex {
+    let (minus, plus) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
+    Complex::new(
+        2.0 * minus.re.atan2(plus.re),
+        (plus.conj() * minus).im.asinh(),
+    )
+}
+
+pub(crate) fn acosh(z: Complex) -> Complex {
+    let (minus, plus) = ((z - 1.0).sqrt(), (z + 1.0).sqrt());
+    Complex::new(
+        (minus.conj() * plus).re.asinh(),
+        2.0 * minus.im.atan2(plus.re),
+    )
+}
+
+pub(crate) fn asinh(z: Complex) -> Complex {
+    turned(z, asin)
+}
+
+pub(crate) fn atan(z: Complex) -> Complex {
+    turned(z, atanh)
+}
+
+pub(crate) fn tan(z: Complex) -> Complex {
+    turned(z, tanh)
+}
+
+/// `-i·f(i·z)`.
+fn turned(z: Complex, f: impl Fn(Complex) -> Complex) -> Complex {
+    let w = f(Complex::new(-z.im, z.re));
+    Complex::new(w.im, -w.re)
+}
+
+pub(crate) fn atanh(z: Complex) -> Complex {
+    let (x, y) = (z.re, z.im);
+    let re = 0.25 * (4.0 * x / ((1.0 - x) * (1.0 - x) + y * y)).ln_1p();
+    Complex::new(re, 0.5 * (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y))
+}
+
+pub(crate) fn tanh(z: Complex) -> Complex {
+    // Beyond this the real part is ±1 to the last place, and squares of its sine overflow soon.
+    if z.re.abs() > 22.0 {
+        let im = 4.0 * z.im.sin() * z.im.cos() * (-2.0 * z.re.abs()).exp();
+        return Complex::new(1f64.copysign(z.re), im);
+    }
+    let t = z.im.tan();
+    let s = z.re.sinh();
+    let beta = 1.0 + t * t;
+    let below = 1.0 + beta * s * s;
+    Complex::new(beta * (1.0 + s * s).sqrt() * s / below, t / below)
+}

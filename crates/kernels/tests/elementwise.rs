@@ -1,0 +1,179 @@
+//! The driver of elementwise loops against one element at a time: layouts, dtypes, work in place, threads.
+
+mod common;
+
+use osteon_kernels::{
+    BinaryOp, CompareOp, Kernel, TernaryOp, UnaryOp, any_zero, binary, cast, compare, naive, par,
+    select, ternary, unary,
+};
+use osteon_spec::{DType, Layout, Plan, Scalar};
+use proptest::prelude::*;
+
+/// Bytes of small numbers of a dtype, positive and negative, for every position that a layout reaches.
+fn numbers(layout: &Layout, dtype: DType, seed: usize) -> Vec<u8> {
+    let mut bytes = vec![];
+    for i in 0..layout.required_len() {
+        let v = ((i * 7 + seed) % 23) as f64 - 9.0;
+        let v = osteon_kernels::Value::new(Scalar::Float(v * 0.75), dtype);
+        // SAFETY: an element's bytes.
+        bytes.extend(unsafe { std::slice::from_raw_parts(v.as_ptr(), dtype.size()) });
+    }
+    bytes
+}
+
+fn check<const N: usize>(
+    kernel: &Kernel<N>,
+    shape: &[usize],
+    layouts: [&Layout; N],
+    dtypes: [DType; N],
+    in_place: bool,
+) {
+    let mut buffers: [Vec<u8>; N] =
+        std::array::from_fn(|k| numbers(layouts[k], dtypes[k], k * 5 + 1));
+    let mut twins = buffers.clone();
+    let run = |buffers: &mut [Vec<u8>; N], naive: bool| {
+        let mut ptrs = buffers.each_mut().map(|b| b.as_mut_ptr());
+        if in_place {
+            ptrs[N - 1] = ptrs[0];
+        }
+        let plan = Plan::new(
+            shape,
+            std::array::from_fn(|k| (layouts[k], dtypes[k].size())),
+        );
+        // SAFETY: the buffers hold all that the layouts reach.
+        unsafe {
+            if naive {
+                naive::run(kernel, shape, layouts, ptrs, dtypes);
+            } else {
+                kernel.run(&plan, ptrs, dtypes);
+            }
+        }
+    };
+    run(&mut buffers, false);
+    run(&mut twins, true);
+    assert!(
+        buffers == twins,
+        "{kernel:?} of {layouts:?} {dtypes:?}, in place: {in_place}"
+    );
+}
+
+fn any_dtype() -> impl Strategy<Value = DType> {
+    prop::sample::select(&DType::ALL[..])
+}
+
+/// Four layouts over one shape, the first without repeated positions.
+fn layouts() -> impl Strategy<Value = (Vec<usize>, [Layout; 4])> {
+    common::shape().prop_flat_map(|s| {
+        let other = || common::broadcasting(s.clone());
+        (
+            Just(s.clone()),
+            (
+                common::dense_or_stepped(s.clone()),
+                other(),
+                other(),
+                other(),
+            )
+                .prop_map(<[_; 4]>::from),
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_layouts_and_dtypes(
+        (shape, [out, a, b, c]) in layouts(),
+        dtypes in [any_dtype(), any_dtype(), any_dtype(), any_dtype()],
+        computed in any_dtype(),
+    ) {
+        let [d0, d1, d2, d3] = dtypes;
+        check(&cast(d1, d0), &shape, [&out, &a], [d0, d1], false);
+        check(&select(computed), &shape, [&out, &a, &b, &c], dtypes, false);
+        if let Some(kernel) = unary(UnaryOp::Neg, computed) {
+            check(&kernel, &shape, [&out, &a], [d0, d1], false);
+        }
+        if let Some(kernel) = binary(BinaryOp::AddScaled, computed) {
+            let kernel = kernel.with(&[Scalar::Int(2)]);
+            check(&kernel, &shape, [&out, &a, &b], [d0, d1, d2], false);
+            check(&kernel, &shape, [&out, &a, &b], [computed, d1, computed], false);
+        }
+        if let Some(kernel) = compare(CompareOp::Lt, computed) {
+            check(&kernel, &shape, [&out, &a, &b], [d0, d1, d2], false);
+        }
+        if let Some(kernel) = ternary(TernaryOp::Addcmul, computed) {
+            check(&kernel, &shape, [&out, &a, &b, &c], [d0, d1, d2, d3], false);
+        }
+    }
+
+    #[test]
+    fn in_place((shape, [out, a, b, _]) in layouts(), dtype in any_dtype(), other in any_dtype()) {
+        check(&select(dtype), &shape, [&out, &a, &b, &out], [dtype, other, other, dtype], true);
+        if let Some(kernel) = binary(BinaryOp::Sub, dtype) {
+            check(&kernel, &shape, [&out, &a, &out], [dtype, other, dtype], true);
+        }
+        if let Some(kernel) = unary(UnaryOp::Square, dtype) {
+            check(&kernel, &shape, [&out, &out], [dtype, dtype], true);
+        }
+    }
+
+    #[test]
+    fn zeros_are_found((shape, [_, a, _, _]) in layouts(), dtype in any_dtype()) {
+        let bytes = numbers(&a, dtype, 0);
+        let want = dtype.is_integer()
+            && naive::positions(&shape, &a)
+                .into_iter()
+                .any(|i| bytes[i * dtype.size()..][..dtype.size()].iter().all(|&b| b == 0));
+        let plan = Plan::new(&shape, [(&a, dtype.size())]);
+        // SAFETY: the buffer holds all that the layout reaches.
+        prop_assert_eq!(unsafe { any_zero(&plan, bytes.as_ptr(), dtype) }, want);
+    }
+}
+
+/// Large enough to be shared out: the answer does not depend on the number of threads.
+#[test]
+fn many_elements_and_threads() {
+    let shape = [300, 700];
+    let layout =
+        |strides: [usize; 2]| Layout::new(shape[..].into(), strides[..].into(), 0).unwrap();
+    let (rows, cols, steps) = (layout([700, 1]), layout([1, 300]), layout([1400, 2]));
+    let (column, row) = (layout([1, 0]), layout([0, 1]));
+    for threads in [1, 3] {
+        par::set_num_threads(threads);
+        for b in [&rows, &cols, &steps, &column, &row] {
+            for dtypes in [
+                [DType::F32; 3],
+                [DType::BF16; 3],
+                [DType::F32, DType::I64, DType::F32],
+            ] {
+                let kernel = binary(BinaryOp::Add, dtypes[2]).unwrap();
+                check(&kernel, &shape, [&rows, &cols, b], dtypes, false);
+                check(
+                    &kernel,
+                    &shape,
+                    [&rows, b, &rows],
+                    [dtypes[0], dtypes[1], dtypes[0]],
+                    true,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn operands_of_half_precision_operations_are_rounded_first() {
+    // 2049 is no float16: PyTorch compares 2048 with 2048.
+    let (x, y) = (2049i64, half::f16::from_f32(2048.0));
+    let mut equal = 0u8;
+    let layout = Layout::contiguous(&[]).unwrap();
+    let plan = Plan::new(&[], [(&layout, 1), (&layout, 8), (&layout, 2)]);
+    let ptrs = [
+        &raw mut equal,
+        (&raw const x).cast::<u8>().cast_mut(),
+        (&raw const y).cast::<u8>().cast_mut(),
+    ];
+    let kernel = compare(CompareOp::Eq, DType::F16).unwrap();
+    // SAFETY: one element each.
+    unsafe { kernel.run(&plan, ptrs, [DType::Bool, DType::I64, DType::F16]) };
+    assert_eq!(equal, 1);
+}
