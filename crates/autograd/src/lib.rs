@@ -1,1 +1,19 @@
-//! TEMP
+//! The users' tensor: a view of a storage, and its place in the graph of derivatives.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod copies;
+mod create;
+mod display;
+mod elementwise;
+mod index;
+mod inplace;
+mod operand;
+mod tensor;
+mod views;
+
+pub use copies::To;
+pub use index::Index;
+pub use operand::Operand;
+pub use tensor::Tensor;

@@ -223,6 +223,7 @@ impl StorageInfo {
                 "op": t.op,
                 "site": t.site.to_string(),
                 "scope": &*t.scope.path(),
+                "view": t.is_view,
                 "dtype": t.dtype.name(),
                 "shape": t.layout.sizes(),
                 "stride": t.layout.strides(),
@@ -251,6 +252,7 @@ impl StorageInfo {
                 name: t.label.as_deref().map(str::to_owned),
                 op: Some(t.op.to_owned()),
                 site: Some(t.site.to_string()),
+                view: t.is_view,
                 ..entry
             })
         });

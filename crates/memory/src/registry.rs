@@ -29,6 +29,7 @@ pub(crate) struct Seat {
     op: &'static str,
     site: Site,
     scope: ScopeId,
+    is_view: bool,
     label: SpinLock<Option<Arc<str>>>,
     attachment: OnceLock<Attachment>,
 }
@@ -42,7 +43,7 @@ unsafe impl Send for Seat {}
 unsafe impl Sync for Seat {}
 
 impl Viewer {
-    /// Takes a seat at a storage.
+    /// Takes a seat at a storage. `is_view` says whether it was made as a view of another tensor.
     ///
     /// # Errors
     /// [`Kind::Shape`] when the layout reaches beyond the storage, out of memory for the seat.
@@ -53,6 +54,7 @@ impl Viewer {
         dtype: DType,
         op: &'static str,
         site: Site,
+        is_view: bool,
     ) -> Result<Viewer> {
         // L3 of `Layout`: the product fits.
         if layout.required_len() * dtype.size() > storage.nbytes() {
@@ -71,6 +73,7 @@ impl Viewer {
             op,
             site,
             scope: scope::current(),
+            is_view,
             label: SpinLock::new(None),
             attachment: OnceLock::new(),
         };
@@ -117,6 +120,12 @@ impl Viewer {
     /// The line that called the operation.
     pub fn site(&self) -> Site {
         self.0.site
+    }
+
+    /// Whether it was made as a view of another tensor.
+    #[inline]
+    pub fn is_view(&self) -> bool {
+        self.0.is_view
     }
 
     /// The name it was given.
@@ -195,6 +204,7 @@ impl Seat {
             op: self.op,
             site: self.site,
             scope: self.scope,
+            is_view: self.is_view,
             dtype: self.dtype,
             layout: self.layout.clone(),
         }
@@ -231,6 +241,8 @@ pub struct TensorInfo {
     pub site: Site,
     /// The scope it was made in.
     pub scope: ScopeId,
+    /// Whether it was made as a view of another tensor.
+    pub is_view: bool,
     /// The elements' type.
     pub dtype: DType,
     /// Sizes, strides and offset.

@@ -3,7 +3,7 @@
 
 use crate::View;
 use crate::backend::backend;
-use crate::elementwise::check_broadcasts_to;
+use crate::elementwise::{check_broadcasts_to, other_device};
 use osteon_memory::Storage;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar};
 use std::panic::Location;
@@ -78,6 +78,28 @@ impl View {
         Ok(Some(view))
     }
 
+    /// A view with the storage and layout of another one, for a handle that takes it.
+    ///
+    /// # Errors
+    /// Another dtype or device.
+    #[track_caller]
+    pub fn set_like(&self, source: &View) -> Result<View> {
+        let op = "set_";
+        if source.device() != self.device() {
+            return Err(other_device(self.device(), source.device()).op(op));
+        }
+        if source.dtype() != self.dtype() {
+            return Err(Error::new(
+                Kind::DType,
+                format!("the tensor holds {}, the source {}", self.dtype(), source.dtype()),
+            )
+            .op(op));
+        }
+        let view = View::new(source.storage().clone(), source.layout().clone(), self.dtype(), op)?;
+        view.storage().bump_version();
+        Ok(view)
+    }
+
     /// A view of `storage` with this dtype, for a handle that takes it; the storage grows where it must.
     ///
     /// # Errors
@@ -92,7 +114,7 @@ impl View {
     ) -> Result<View> {
         let op = "set_";
         if storage.device() != self.device() {
-            return Err(crate::elementwise::other_device(self.device(), storage.device()).op(op));
+            return Err(other_device(self.device(), storage.device()).op(op));
         }
         let layout = Layout::new(Dims::from_slice(sizes), Dims::from_slice(strides), offset)
             .map_err(|e| e.op(op))?;

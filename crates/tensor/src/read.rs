@@ -3,9 +3,10 @@
 use crate::backend::{Peek, backend};
 use crate::create::reserved;
 use crate::format::Printed;
-use crate::{Number, View};
+use crate::{Call, Compute, Number, Op, View};
 use bytemuck::Zeroable;
-use osteon_spec::{Error, Kind, Result, Scalar};
+use osteon_kernels::CompareOp;
+use osteon_spec::{DType, Error, Kind, Result, Scalar, broadcast_shapes};
 use std::fmt;
 
 impl View {
@@ -53,6 +54,46 @@ impl View {
         let zeros = vec![0; self.dim()];
         self.peek("item", &mut |get| item = get(&zeros))?;
         Ok(item)
+    }
+
+    /// Whether both have the same shape and dtype and equal elements (NaN equals nothing). Allocates a
+    /// `bool` for each element.
+    ///
+    /// # Errors
+    /// Another device; a write guard in the way; out of memory.
+    pub fn equal(&self, other: &View) -> Result<bool> {
+        if self.shape() != other.shape() || self.dtype() != other.dtype() {
+            return Ok(false);
+        }
+        let same = Call {
+            name: "equal",
+            op: Op::Compare(CompareOp::Eq),
+            compute: Compute::Promoted,
+            args: &[self.into(), other.into()],
+            numbers: &[],
+        };
+        Ok(same.fresh()?.to_vec::<bool>()?.into_iter().all(|x| x))
+    }
+
+    /// Whether all elements are close: `|a - b| <= atol + rtol·|b|` in float64, broadcast; equal infinities are
+    /// close, NaN is close to nothing. Allocates both in float64.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast; complex tensors; a write guard in the way; out of memory.
+    pub fn allclose(&self, other: &View, rtol: f64, atol: f64) -> Result<bool> {
+        let op = "allclose";
+        if self.dtype().is_complex() || other.dtype().is_complex() {
+            return Err(Error::new(Kind::DType, "not defined for complex; use view_as_real()").op(op));
+        }
+        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(op))?;
+        let wide = |v: &View| {
+            v.with_layout(v.layout().expand_to(&shape)?, op)?.to_dtype(DType::F64)?.to_vec::<f64>()
+        };
+        let close = |(a, b): (f64, f64)| a == b || (a - b).abs() <= atol + rtol * b.abs();
+        Ok(wide(self)?.into_iter().zip(wide(other)?).all(|(a, b)| {
+            // An infinite tolerance makes nothing of different infinities close.
+            close((a, b)) && (a == b || (a.is_finite() && b.is_finite()))
+        }))
     }
 
     /// Calls `look` with a way to read single elements, all from one moment.

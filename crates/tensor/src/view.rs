@@ -13,14 +13,14 @@ use std::panic::Location;
 pub struct View(pub(crate) Viewer);
 
 impl View {
-    /// A view of a storage.
+    /// A view of a storage that is no view of another tensor: of a loaded file, of foreign memory.
     ///
     /// # Errors
     /// When the layout reaches beyond the storage, or the storage's address does not suit the dtype.
     #[track_caller]
     #[inline]
     pub fn new(storage: Storage, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
-        Viewer::register(storage, layout, dtype, op, Location::caller()).map(View)
+        Viewer::register(storage, layout, dtype, op, Location::caller(), false).map(View)
     }
 
     /// A new storage, and a view of all of it. Its elements are initialised to something unspecified.
@@ -32,14 +32,18 @@ impl View {
     pub fn alloc(layout: Layout, dtype: DType, device: &Device, op: &'static str) -> Result<View> {
         let site = Location::caller();
         let storage = Storage::allocate(layout.required_len() * dtype.size(), device, op, site)?;
-        Viewer::register(storage, layout, dtype, op, site).map(View)
+        Viewer::register(storage, layout, dtype, op, site, false).map(View)
     }
 
-    /// Another layout over the same storage.
+    /// A view of the same storage with another layout, which the storage must hold.
+    ///
+    /// # Errors
+    /// When the layout reaches beyond the storage.
     #[track_caller]
     #[inline]
-    pub(crate) fn with_layout(&self, layout: Layout, op: &'static str) -> Result<View> {
-        View::new(self.storage().clone(), layout, self.dtype(), op)
+    pub fn with_layout(&self, layout: Layout, op: &'static str) -> Result<View> {
+        let (storage, dtype) = (self.storage().clone(), self.dtype());
+        Viewer::register(storage, layout, dtype, op, Location::caller(), true).map(View)
     }
 
     /// The registry's entry of this view.
@@ -129,6 +133,13 @@ impl View {
     #[inline]
     pub fn version(&self) -> u64 {
         self.storage().version()
+    }
+
+    /// Whether it was made as a view of another tensor: by any view operation but `detach` and
+    /// `view_dtype`, which PyTorch does not track.
+    #[inline]
+    pub fn is_view(&self) -> bool {
+        self.0.is_view()
     }
 
     /// The operation that made it.

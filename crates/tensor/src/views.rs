@@ -3,7 +3,9 @@
 //! The rules and their errors are those of [`Layout`]; what is here is the storage.
 
 use crate::View;
+use osteon_memory::Viewer;
 use osteon_spec::{DType, Error, Kind, Layout, Result, Sections};
+use std::panic::Location;
 
 /// `op(arguments) => layout` for operations that give one view.
 macro_rules! views {
@@ -96,8 +98,17 @@ impl View {
     /// # Errors
     /// Out of memory, for the view itself.
     #[track_caller]
-    pub fn alias(&self, op: &'static str) -> Result<View> {
-        self.with_layout(self.layout().clone(), op)
+    pub fn alias(&self) -> Result<View> {
+        self.with_layout(self.layout().clone(), "alias")
+    }
+
+    /// The same elements as a tensor of its own, not tracked as a view. Copies nothing.
+    ///
+    /// # Errors
+    /// Out of memory, for the view itself.
+    #[track_caller]
+    pub fn detach(&self) -> Result<View> {
+        View::new(self.storage().clone(), self.layout().clone(), self.dtype(), "detach")
     }
 
     /// Without the dims of size 1. Copies nothing.
@@ -134,12 +145,14 @@ impl View {
     /// Those of [`Layout::view_dtype`].
     #[track_caller]
     pub fn view_dtype(&self, dtype: DType) -> Result<View> {
-        self.retyped(self.layout().view_dtype(self.dtype(), dtype)?, dtype, "view")
+        let layout = self.layout().view_dtype(self.dtype(), dtype)?;
+        View::new(self.storage().clone(), layout, dtype, "view")
     }
 
     #[track_caller]
     fn retyped(&self, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
-        View::new(self.storage().clone(), layout, dtype, op)
+        let storage = self.storage().clone();
+        Viewer::register(storage, layout, dtype, op, Location::caller(), true).map(View)
     }
 
     fn check_complex(&self, op: &'static str) -> Result<()> {

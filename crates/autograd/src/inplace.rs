@@ -1,0 +1,191 @@
+//! Writes in place: seen through every tensor on the storage, counted in its version, refused before anything
+//! is changed. Those that change metadata take `&mut self` and change this handle alone.
+
+use crate::Tensor;
+use osteon_memory::Storage;
+use osteon_spec::{Result, Scalar};
+
+impl Tensor {
+    /// Writes one number, cast, into every element. An expanded tensor may be filled.
+    ///
+    /// # Errors
+    /// A number that the dtype cannot hold; a guard in the way; read-only memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2, 3, 4])?;
+    /// a.slice(0, 2..)?.fill_(0)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [1, 2, 0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
+        self.as_view().fill_(value.into())
+    }
+
+    /// Writes zeros. An expanded tensor may be zeroed.
+    ///
+    /// # Errors
+    /// A guard in the way; read-only memory.
+    pub fn zero_(&self) -> Result<()> {
+        self.as_view().zero_()
+    }
+
+    /// Writes the elements of `src`, broadcast and cast, into this tensor.
+    ///
+    /// # Errors
+    /// A shape that does not broadcast to this one; overlap; a guard in the way; read-only memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[0i64, 0], [0, 0]])?;
+    /// a.t()?.copy_(&Tensor::new([1i64, 2])?)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [1, 1, 2, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn copy_(&self, src: &Tensor) -> Result<()> {
+        self.as_view().copy_(src.as_view())
+    }
+
+    /// Writes one number where `mask`, a `bool` tensor broadcast to this shape, is true.
+    ///
+    /// # Errors
+    /// A mask of another dtype or shape; a number that the dtype cannot hold; a tensor that overlaps
+    /// itself (PyTorch would write elements that the mask did not select).
+    pub fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
+        self.as_view().masked_fill_(mask.as_view(), value.into())
+    }
+
+    /// [`Tensor::transpose`] of this handle.
+    ///
+    /// # Errors
+    /// As [`Tensor::transpose`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::new([[1i64, 2, 3]])?;
+    /// let b = a.clone();
+    /// a.transpose_(0, 1)?;
+    /// assert_eq!((a.shape(), b.shape()), (&[3, 1][..], &[1, 3][..]));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn transpose_(&mut self, dim0: isize, dim1: isize) -> Result<()> {
+        let view = self.as_view().transpose(dim0, dim1).map_err(|e| e.op("transpose_"))?;
+        self.become_view(view)
+    }
+
+    /// [`Tensor::t`] of this handle.
+    ///
+    /// # Errors
+    /// As [`Tensor::t`].
+    #[track_caller]
+    pub fn t_(&mut self) -> Result<()> {
+        let view = self.as_view().t()?;
+        self.become_view(view)
+    }
+
+    /// [`Tensor::squeeze`] of this handle.
+    ///
+    /// # Errors
+    /// As [`Tensor::squeeze`].
+    #[track_caller]
+    pub fn squeeze_(&mut self) -> Result<()> {
+        let view = self.as_view().squeeze()?;
+        self.become_view(view)
+    }
+
+    /// [`Tensor::squeeze_dims`] of this handle.
+    ///
+    /// # Errors
+    /// As [`Tensor::squeeze_dims`].
+    #[track_caller]
+    pub fn squeeze_dims_(&mut self, dims: impl AsRef<[isize]>) -> Result<()> {
+        let view = self.as_view().squeeze_dims(dims.as_ref())?;
+        self.become_view(view)
+    }
+
+    /// [`Tensor::unsqueeze`] of this handle.
+    ///
+    /// # Errors
+    /// As [`Tensor::unsqueeze`].
+    #[track_caller]
+    pub fn unsqueeze_(&mut self, dim: isize) -> Result<()> {
+        let view = self.as_view().unsqueeze(dim)?;
+        self.become_view(view)
+    }
+
+    /// [`Tensor::as_strided`] of this handle.
+    ///
+    /// # Errors
+    /// As [`Tensor::as_strided`].
+    #[track_caller]
+    pub fn as_strided_(
+        &mut self,
+        sizes: impl AsRef<[isize]>,
+        strides: impl AsRef<[isize]>,
+        offset: Option<isize>,
+    ) -> Result<()> {
+        let view = self.as_view().as_strided(sizes.as_ref(), strides.as_ref(), offset)?;
+        self.become_view(view)
+    }
+
+    /// Counts the change as PyTorch does: as a write of the storage.
+    fn become_view(&mut self, view: osteon_tensor::View) -> Result<()> {
+        view.storage().bump_version();
+        self.replace(view);
+        Ok(())
+    }
+
+    /// Another shape for this handle: row-major from its offset over the same storage, which grows where it
+    /// must (all tensors on it follow) and never shrinks. The same shape changes nothing. New elements are
+    /// unspecified.
+    ///
+    /// # Errors
+    /// Memory that is not ours to grow (a mapped file, foreign memory); a guard in the way; out of memory. Nothing
+    /// has changed then.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::new([1i64, 2])?;
+    /// let b = a.clone();
+    /// a.resize_([2, 2])?;
+    /// assert_eq!((a.numel(), b.numel(), b.storage().nbytes()), (4, 2, 32));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn resize_(&mut self, shape: impl AsRef<[usize]>) -> Result<()> {
+        if let Some(view) = self.as_view().resized(shape.as_ref())? {
+            self.replace(view);
+        }
+        Ok(())
+    }
+
+    /// Makes this handle look at another tensor's storage, with its layout.
+    ///
+    /// # Errors
+    /// Another dtype or device.
+    #[track_caller]
+    pub fn set_(&mut self, source: &Tensor) -> Result<()> {
+        let view = self.as_view().set_like(source.as_view())?;
+        self.replace(view);
+        Ok(())
+    }
+
+    /// Makes this handle look at a storage, which grows where it must.
+    ///
+    /// # Errors
+    /// Another device; lists of different length; memory that is not ours to grow; out of memory.
+    #[track_caller]
+    pub fn set_storage_(
+        &mut self,
+        storage: &Storage,
+        offset: usize,
+        sizes: impl AsRef<[usize]>,
+        strides: impl AsRef<[usize]>,
+    ) -> Result<()> {
+        let view = self.as_view().set_to(storage, offset, sizes.as_ref(), strides.as_ref())?;
+        self.replace(view);
+        Ok(())
+    }
+}
