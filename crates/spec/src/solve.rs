@@ -9,7 +9,7 @@ pub(crate) struct Term {
     pub most: i128,
 }
 
-/// Tries left before giving up: some milliseconds. The problem is NP-hard in the number of terms,
+/// Tries left before giving up: some tenths of a second. The problem is NP-hard in the number of terms,
 /// while the layouts that occur take a handful of tries.
 pub(crate) struct Budget(pub u32);
 
