@@ -220,7 +220,7 @@ pub(crate) fn of_file(e: Error, path: &Path) -> Error {
 }
 
 /// Extensions under which pickles are kept; those of the oldest protocols begin with any byte.
-const PICKLES: [&str; 6] = ["pt", "pth", "pkl", "pickle", "bin", "ckpt"];
+pub(crate) const PICKLES: [&str; 6] = ["pt", "pth", "pkl", "pickle", "bin", "ckpt"];
 
 /// What kind of file the first bytes announce. A name decides only where the bytes cannot: safetensors
 /// files begin with a number.
@@ -244,8 +244,8 @@ pub(crate) fn catalog_source(source: &Source, path: &Path) -> Result<Catalog> {
         } else {
             npz::catalog(source, &archive, path)
         }
-    } else if pt::is_tar(start) || start[0] == 0x80 || PICKLES.iter().any(|e| has_extension(e)) {
-        pt::File::open(source, start)?.catalog(source, path)
+    } else if pt::is_ustar(start) || start[0] == 0x80 || PICKLES.iter().any(|e| has_extension(e)) {
+        pt::File::open(source)?.catalog(source, path)
     } else {
         Err(bad(
             "is neither a safetensors, PyTorch (zip, legacy, tar), npy nor npz file, judging by its first bytes",

@@ -6,7 +6,9 @@
 
 #![deny(missing_docs)]
 
+mod atomic;
 mod catalog;
+mod compact;
 mod error;
 mod index;
 mod npy;
@@ -16,8 +18,10 @@ mod pt;
 mod safetensors;
 mod source;
 mod zipfile;
+mod zipwrite;
 
 pub use catalog::{
     ByteOrder, Catalog, DataLocation, Encoding, Format, StorageEntry, TensorEntry, Warning,
     WarningKind, catalog, catalog_bytes,
 };
+pub use compact::{CompactReport, Kept, compact};

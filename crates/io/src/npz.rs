@@ -4,9 +4,8 @@ use crate::catalog::{Catalog, DataLocation, Encoding, Format};
 use crate::error::bad;
 use crate::npy;
 use crate::source::Source;
-use crate::zipfile::{Archive, Record, inflate, inflating};
+use crate::zipfile::{Archive, Record};
 use osteon_spec::Result;
-use std::io::Read;
 use std::path::Path;
 
 pub(crate) fn catalog(source: &Source, archive: &Archive, path: &Path) -> Result<Catalog> {
@@ -38,8 +37,8 @@ pub(crate) fn catalog(source: &Source, archive: &Archive, path: &Path) -> Result
 /// The header of an array; of a deflated one, no more than that is inflated.
 fn array(source: &Source, record: &Record) -> Result<(npy::Header, DataLocation)> {
     let header = if record.deflated {
-        let mut stream = inflate(source, record.offset, record.length);
-        npy::header(|buf| stream.read_exact(buf).map_err(inflating))?
+        let mut stream = record.inflated(source);
+        npy::header(|buf| stream.read(buf))?
     } else {
         let (mut at, end) = (record.offset, record.offset + record.length);
         npy::header(|buf| {

@@ -2,7 +2,7 @@
 //! byte of data is read.
 
 use crate::error::bad;
-use crate::source::{Source, copy};
+use crate::source::{Source, copy, zeroed};
 use flate2::read::DeflateDecoder;
 use osteon_spec::{Error, Result};
 use std::collections::HashMap;
@@ -36,6 +36,13 @@ pub(crate) struct Record {
     header: u64,
     /// Where its data begins.
     pub offset: u64,
+}
+
+impl Record {
+    /// The bytes of a deflated record.
+    pub fn inflated<'a>(&self, source: &'a Source) -> Inflated<'a> {
+        Inflated::new(source, self.offset, self.length, self.size, self.crc32)
+    }
 }
 
 /// The records of an archive in the order of its directory. Names are unique and no two records share
@@ -425,6 +432,14 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The inflated bytes of a stretch of a source, of which the size and the checksum were declared.
+pub(crate) struct Inflated<'a> {
+    stream: DeflateDecoder<Window<'a>>,
+    crc: flate2::Crc,
+    left: u64,
+    want: u32,
+}
+
 /// A stretch of a source as a reader.
 struct Window<'a> {
     source: &'a Source,
@@ -443,13 +458,66 @@ impl Read for Window<'_> {
     }
 }
 
-/// The inflated bytes of a stretch of a source.
-pub(crate) fn inflate(source: &Source, offset: u64, length: u64) -> impl Read + '_ {
-    DeflateDecoder::new(Window {
-        source,
-        pos: offset,
-        end: offset + length,
-    })
+impl<'a> Inflated<'a> {
+    pub fn new(
+        source: &'a Source,
+        offset: u64,
+        length: u64,
+        size: u64,
+        crc32: u32,
+    ) -> Inflated<'a> {
+        let window = Window {
+            source,
+            pos: offset,
+            end: offset + length,
+        };
+        let stream = DeflateDecoder::new(window);
+        Inflated {
+            stream,
+            crc: flate2::Crc::new(),
+            left: size,
+            want: crc32,
+        }
+    }
+
+    /// Fills `buf` with the next bytes.
+    pub fn read(&mut self, buf: &mut [u8]) -> Result<()> {
+        if buf.len() as u64 > self.left {
+            return Err(bad(format!(
+                "inflates to {} bytes fewer than are needed",
+                buf.len() as u64 - self.left
+            )));
+        }
+        self.stream.read_exact(buf).map_err(inflating)?;
+        self.crc.update(buf);
+        self.left -= buf.len() as u64;
+        Ok(())
+    }
+
+    /// Passes over bytes.
+    pub fn skip(&mut self, mut n: u64) -> Result<()> {
+        let mut scratch = [0; 4096];
+        while n > 0 {
+            let part = n.min(scratch.len() as u64) as usize;
+            self.read(&mut scratch[..part])?;
+            n -= part as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads to the end, which must be where it was declared, and compares the checksum.
+    pub fn finish(mut self) -> Result<()> {
+        self.skip(self.left)?;
+        match self.stream.read(&mut [0]).map_err(inflating)? {
+            0 => check_crc(self.crc.sum(), self.want),
+            _ => Err(bad("inflates to more than the size it declares")),
+        }
+    }
+}
+
+#[cold]
+fn inflating(e: std::io::Error) -> Error {
+    bad(format!("cannot be inflated to its declared size: {e}"))
 }
 
 /// A whole small record in memory, its checksum verified; one larger than `limit` is refused before
@@ -462,34 +530,20 @@ pub(crate) fn read_record(source: &Source, record: &Record, limit: u64) -> Resul
                 record.size
             )));
         }
-        let bytes = if record.deflated {
-            inflate_exactly(inflate(source, record.offset, record.length), record.size)?
+        let mut bytes = zeroed(record.size)?;
+        if record.deflated {
+            let mut stream = record.inflated(source);
+            stream.read(&mut bytes)?;
+            stream.finish()?;
         } else {
-            source.read_vec(record.offset, record.size)?
-        };
-        check_crc(crc32(&bytes), record.crc32)?;
+            source.read_at(record.offset, &mut bytes)?;
+            let mut crc = flate2::Crc::new();
+            crc.update(&bytes);
+            check_crc(crc.sum(), record.crc32)?;
+        }
         Ok(bytes)
     };
     read().map_err(|e| e.context(format_args!("record {:?}", record.name)))
-}
-
-/// `size` bytes from a stream that must hold exactly so many.
-fn inflate_exactly(stream: impl Read, size: u64) -> Result<Vec<u8>> {
-    let mut bytes = crate::source::zeroed(size)?;
-    let mut stream = stream;
-    stream.read_exact(&mut bytes).map_err(inflating)?;
-    match stream.read(&mut [0]).map_err(inflating)? {
-        0 => Ok(bytes),
-        _ => Err(bad(format!(
-            "inflates to more than the {size} bytes it declares"
-        ))),
-    }
-}
-
-/// An error of inflating, which lies in the bytes.
-#[cold]
-pub(crate) fn inflating(e: std::io::Error) -> Error {
-    bad(format!("cannot be inflated to its declared size: {e}"))
 }
 
 /// Compares a stored record's checksum with its bytes, through a window of fixed size.
@@ -513,14 +567,8 @@ impl Write for CrcWriter {
     }
 }
 
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
-}
-
 /// Compares checksums; a directory that has 0 was written without them (PyTorch can leave them out).
-pub(crate) fn check_crc(got: u32, want: u32) -> Result<()> {
+fn check_crc(got: u32, want: u32) -> Result<()> {
     if got != want && want != 0 {
         return Err(bad(format!(
             "has the checksum {got:08x}, not {want:08x}: its bytes have changed"

@@ -2,6 +2,7 @@
 
 use crate::error::{bad, out_of_memory};
 use osteon_spec::Result;
+use std::collections::HashMap;
 
 /// A node's position in its [`Graph`]. Nodes are never copied: a value that a pickle uses twice is one
 /// node with two parents, whatever the pickle does, so the graph is no larger than the pickle.
@@ -142,6 +143,35 @@ impl Graph {
             | Node::Bytes(_)
             | Node::ByteArray(_)
             | Node::Global { .. } => {}
+        }
+    }
+
+    /// Puts other children in place of those that `map` knows.
+    pub fn redirect(&mut self, map: &HashMap<Id, Id>) {
+        let to = |id: &mut Id| *id = map.get(id).copied().unwrap_or(*id);
+        for node in &mut self.nodes {
+            match node {
+                Node::Tuple(v) | Node::FrozenSet(v) => v.iter_mut().for_each(to),
+                Node::List(v) | Node::Set(v) => v.iter_mut().for_each(to),
+                Node::Dict(v) => v
+                    .iter_mut()
+                    .for_each(|(k, v)| [k, v].into_iter().for_each(to)),
+                Node::Persistent(p) => to(p),
+                Node::Object(o) => {
+                    to(&mut o.callable);
+                    to(&mut o.args);
+                    if let Make::NewEx(kwargs) = &mut o.make {
+                        to(kwargs);
+                    }
+                    for edit in &mut o.edits {
+                        match edit {
+                            Edit::Append(v) | Edit::Add(v) | Edit::State(v) => to(v),
+                            Edit::Item(k, v) => [k, v].into_iter().for_each(to),
+                        }
+                    }
+                }
+                _ => {}
+            }
         }
     }
 

@@ -3,12 +3,15 @@
 mod globals;
 mod legacy;
 mod names;
+mod pack;
 mod rebuild;
+mod rewrite;
 mod tar;
 mod zip;
 
 pub(crate) use globals::storage_class_name;
-pub(crate) use tar::is_tar;
+pub(crate) use rewrite::rewrite;
+pub(crate) use tar::is_ustar;
 pub(crate) use zip::is_checkpoint;
 
 use crate::catalog::{
@@ -46,8 +49,8 @@ impl File {
     }
 
     /// Reads what is not a zip archive.
-    pub fn open(source: &Source, start: &[u8]) -> Result<File> {
-        if is_tar(start) {
+    pub fn open(source: &Source) -> Result<File> {
+        if tar::is_tar(source)? {
             tar::open(source)
         } else {
             legacy::open(source)

@@ -11,8 +11,13 @@ use std::collections::HashMap;
 
 const BLOCK: u64 = 512;
 
-pub(crate) fn is_tar(start: &[u8]) -> bool {
+/// The mark of a tar archive's first header.
+pub(crate) fn is_ustar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
+}
+
+pub(super) fn is_tar(source: &Source) -> Result<bool> {
+    Ok(source.len() >= BLOCK && is_ustar(&source.read_vec(0, BLOCK)?))
 }
 
 /// The members of the archive by name: where their bytes are.
@@ -25,7 +30,7 @@ fn members(source: &Source) -> Result<HashMap<String, (u64, u64)>> {
             return Ok(members);
         }
         let fail = |what: &str| bad(format!("tar header at byte {at}: {what}"));
-        if !is_tar(&header) {
+        if !is_ustar(&header) {
             return Err(fail("is not one"));
         }
         let sum: u64 = header.iter().map(|&b| u64::from(b)).sum();
@@ -137,14 +142,21 @@ impl Reader<'_> {
     }
 
     /// Turns each number that the pickle has for a tensor into the call that makes it.
-    fn read_tensors(&self, (start, end): (u64, u64), graph: &mut Graph) -> Result<()> {
+    fn read_tensors(&self, (start, end): (u64, u64), graph: &mut Graph, root: Id) -> Result<Id> {
         let mut numbers: HashMap<i64, Vec<Id>> = HashMap::new();
+        let mut made = HashMap::new();
         for id in graph.ids() {
-            if let Node::Persistent(pid) = *graph.node(id) {
-                if let Some(key) = graph.int(pid) {
-                    numbers.entry(key).or_default().push(id);
-                }
+            let Node::Persistent(pid) = *graph.node(id) else {
+                continue;
+            };
+            if let Some(key) = graph.int(pid) {
+                numbers.entry(key).or_default().push(id);
+            } else if let Some(&[class, ..]) = graph.tuple(pid) {
+                // The class of a module, with its source.
+                made.insert(id, class);
             }
+            // Its place is taken by what it stands for; left as it is, it would be taken for a storage.
+            *graph.node_mut(id) = Node::None;
         }
         let rebuild = graph.push(Node::Global {
             module: "torch._utils".into(),
@@ -161,19 +173,25 @@ impl Reader<'_> {
             let args = self
                 .tensor(&mut c, storage, graph)
                 .map_err(|e| e.context(format_args!("tensor {key}")))?;
-            // All mentions of a tensor become one node's work; the tensor is the same.
-            for id in numbers.remove(&key).unwrap_or_default() {
-                *graph.node_mut(id) = Node::Object(Box::new(Object {
-                    make: Make::Reduce,
-                    callable: rebuild,
-                    args,
-                    edits: Vec::new(),
-                }));
-            }
+            let tensor = graph.push(Node::Object(Box::new(Object {
+                make: Make::Reduce,
+                callable: rebuild,
+                args,
+                edits: Vec::new(),
+            })))?;
+            // All mentions of a number are one tensor.
+            made.extend(
+                numbers
+                    .remove(&key)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|id| (id, tensor)),
+            );
         }
+        graph.redirect(&made);
         match numbers.keys().min() {
             Some(key) => Err(bad(format!("tensor {key} is used, but not there"))),
-            None => Ok(()),
+            None => Ok(made.get(&root).copied().unwrap_or(root)),
         }
     }
 
@@ -251,8 +269,8 @@ pub(super) fn open(source: &Source) -> Result<File> {
     let (start, end) = member("pickle")?;
     let (mut graph, root) = pickle::run(&mut Cursor::new(source, start, end))
         .map_err(|e| e.context("member \"pickle\""))?;
-    reader
-        .read_tensors(member("tensors")?, &mut graph)
+    let root = reader
+        .read_tensors(member("tensors")?, &mut graph, root)
         .map_err(|e| e.context("member \"tensors\""))?;
     let pickled = Pickled::new(graph, root)?;
     let offset = |s: &Storage| {

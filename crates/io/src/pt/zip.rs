@@ -114,7 +114,7 @@ fn data_record<'a>(
     }
 }
 
-fn location(record: Option<&Record>, byte_order: ByteOrder) -> DataLocation {
+pub(super) fn location(record: Option<&Record>, byte_order: ByteOrder) -> DataLocation {
     let Some(r) = record else {
         return DataLocation {
             offset: 0,
