@@ -3,4 +3,5 @@
 #![deny(missing_docs)]
 
 pub mod ci;
+pub mod conformance;
 pub mod tidy;

@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use xtask::{ci, tidy};
+use xtask::{ci, conformance, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci [--only STEPS] [--skip STEPS]    everything that continuous integration checks
   tidy                                the project's own rules
+  conformance FILE.jsonl.gz… [--present-ops] [--verbose ID]
+                                      recorded programs and operations, run and compared
 ";
 
 fn main() -> ExitCode {
@@ -22,6 +24,9 @@ fn main() -> ExitCode {
         Some((command, rest)) => match command.as_str() {
             "ci" => ci::Selection::parse(rest).and_then(|selection| ci::run(root, &selection)),
             "tidy" => tidy::run(root),
+            "conformance" => {
+                conformance::Options::parse(rest).and_then(|options| conformance::run(&options))
+            }
             "help" | "--help" | "-h" => {
                 print!("{USAGE}");
                 return ExitCode::SUCCESS;

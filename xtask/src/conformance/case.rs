@@ -1,0 +1,314 @@
+//! A recorded call of a single operation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use osteon::{DType, Tensor};
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::args::{Arg, Call, Recorded};
+use super::call::Stop;
+use super::observe::Observed;
+use super::report::Verdict;
+use super::value::{Number, Tolerance, parse_numbers};
+use super::{choice, exceptions, ops};
+
+/// One line of a file of single operations.
+#[derive(Debug)]
+pub struct Case {
+    /// PyTorch's name of the operation.
+    pub op: String,
+    args: Vec<Arg>,
+    kwargs: BTreeMap<String, Arg>,
+    tensors: Vec<Recorded>,
+    outcome: Outcome,
+    /// Whether gradients were recorded.
+    grads: bool,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Results(Vec<Expected>),
+    /// The class of PyTorch's error.
+    Error(String),
+}
+
+/// A recorded result.
+#[derive(Debug)]
+pub enum Expected {
+    Scalar(Number),
+    Tensor {
+        dtype: DType,
+        shape: Vec<usize>,
+        stride: Vec<usize>,
+        offset: usize,
+        alias_of: Option<usize>,
+        values: Vec<Number>,
+    },
+}
+
+/// A result of a call.
+#[derive(Debug)]
+pub enum Output {
+    Tensor(Tensor),
+    Scalar(Number),
+}
+
+#[derive(Deserialize)]
+struct Record {
+    op: String,
+    args: Vec<Value>,
+    kwargs: Pairs,
+    out: Option<Value>,
+    error: Option<String>,
+    grads: Option<IgnoredAny>,
+}
+
+/// A JSON object in the order of its text: tensors are numbered as they appear.
+struct Pairs(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Pairs, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Pairs;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+impl Case {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// A message for a line that is not of the format.
+    pub fn parse(line: &str) -> Result<Case, String> {
+        let record: Record = serde_json::from_str(line).map_err(|e| e.to_string())?;
+        let mut tensors = Vec::new();
+        let mut argument = |value: &Value| {
+            Arg::parse(value, &mut tensors)
+                .ok_or_else(|| format!("an argument that makes no sense: {value}"))
+        };
+        let args = record
+            .args
+            .iter()
+            .map(&mut argument)
+            .collect::<Result<_, _>>()?;
+        let mut kwargs = BTreeMap::new();
+        for (name, value) in &record.kwargs.0 {
+            kwargs.insert(name.clone(), argument(value)?);
+        }
+        let outcome = match (record.out, record.error) {
+            (Some(out), None) => {
+                let results = match &out {
+                    Value::Array(list) => list.iter().map(Expected::parse).collect(),
+                    single => Expected::parse(single).map(|e| vec![e]),
+                };
+                Outcome::Results(results.ok_or("a result that makes no sense")?)
+            }
+            (None, Some(error)) => Outcome::Error(error),
+            _ => return Err("needs either out or error".to_owned()),
+        };
+        Ok(Case {
+            op: record.op,
+            args,
+            kwargs,
+            tensors,
+            outcome,
+            grads: record.grads.is_some(),
+        })
+    }
+
+    /// Makes the arguments, calls, and compares everything that can be seen.
+    pub fn run(&self, watch: &mut dyn FnMut(&str)) -> Verdict {
+        let failed = |detail: String| match exceptions::reason(self, &detail) {
+            Some(reason) => Verdict::Excepted(reason),
+            None => Verdict::Failed(self.op.clone(), detail),
+        };
+        let built = self
+            .tensors
+            .iter()
+            .map(Recorded::build)
+            .collect::<osteon::Result<Vec<Tensor>>>();
+        let tensors = match built {
+            Ok(tensors) => tensors,
+            Err(e) => return Verdict::Failed("(arguments)".to_owned(), e.to_string()),
+        };
+        let call = self.call(&tensors);
+        let before = snapshot(&tensors);
+        let result = Stop::catch(|| ops::apply(&self.op, &call));
+        watch(&format!("{} {:?} {:?}", self.op, self.args, self.kwargs));
+        for (n, shown) in before.iter().flatten().enumerate() {
+            watch(&format!("tensor {n}: {shown}"));
+        }
+        match &result {
+            Ok(outputs) => outputs.iter().for_each(|o| watch(&format!("result: {o}"))),
+            Err(stop) => watch(&stop.to_string()),
+        }
+        match (&self.outcome, result) {
+            (_, Err(Stop::Missing)) => Verdict::Missing(self.op.clone()),
+            (_, Err(stop @ (Stop::Panicked(_) | Stop::Unreadable(_)))) => failed(stop.to_string()),
+            (Outcome::Error(class), Err(Stop::Unwritable(_))) if class == "TypeError" => {
+                Verdict::Unwritable
+            }
+            (Outcome::Error(_), Err(Stop::Failed(_))) if before != snapshot(&tensors) => {
+                failed("fails, and changes an argument".to_owned())
+            }
+            (Outcome::Error(_), Err(_)) => Verdict::Passed,
+            (Outcome::Error(class), Ok(_)) => {
+                failed(format!("succeeds where it must fail ({class})"))
+            }
+            (Outcome::Results(_), Err(stop)) => failed(stop.to_string()),
+            (Outcome::Results(expected), Ok(outputs)) => {
+                match self.compare(expected, &outputs, &tensors) {
+                    Ok(()) if self.grads => Verdict::Missing("(gradients)".to_owned()),
+                    Ok(()) => Verdict::Passed,
+                    Err(detail) => failed(detail),
+                }
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        expected: &[Expected],
+        outputs: &[Output],
+        tensors: &[Tensor],
+    ) -> Result<(), String> {
+        if expected.len() != outputs.len() {
+            return Err(format!(
+                "{} results, want {}",
+                outputs.len(),
+                expected.len()
+            ));
+        }
+        for (n, (want, got)) in expected.iter().zip(outputs).enumerate() {
+            let place = if expected.len() > 1 {
+                format!("result {n}: ")
+            } else {
+                String::new()
+            };
+            match want.difference(got, tensors)? {
+                Some(_) if choice::equally_right(self, n, want, got, tensors) => {}
+                Some(difference) => return Err(place + &difference),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The recorded tensor arguments.
+    pub fn recorded(&self) -> &[Recorded] {
+        &self.tensors
+    }
+
+    /// The call's arguments, over these tensors.
+    pub fn call<'a>(&'a self, tensors: &'a [Tensor]) -> Call<'a> {
+        Call {
+            args: &self.args,
+            kwargs: &self.kwargs,
+            tensors,
+        }
+    }
+}
+
+fn snapshot(tensors: &[Tensor]) -> Vec<Option<Observed>> {
+    tensors.iter().map(|t| Observed::of(t).ok()).collect()
+}
+
+impl Expected {
+    fn parse(value: &Value) -> Option<Expected> {
+        if let Some(scalar) = value.get("scalar") {
+            return Some(Expected::Scalar(Number::parse(scalar)?));
+        }
+        let sizes = |name: &str| {
+            let list = value.get(name)?.as_array()?.iter();
+            list.map(|n| n.as_u64()?.try_into().ok())
+                .collect::<Option<Vec<usize>>>()
+        };
+        Some(Expected::Tensor {
+            dtype: DType::from_name(value.get("dtype")?.as_str()?)?,
+            shape: sizes("shape")?,
+            stride: sizes("stride")?,
+            offset: value.get("offset")?.as_u64()?.try_into().ok()?,
+            alias_of: value
+                .get("alias_of")?
+                .as_u64()
+                .and_then(|n| n.try_into().ok()),
+            values: parse_numbers(value.get("values")?.as_array()?)?,
+        })
+    }
+
+    /// What differs; an error where the result cannot be read.
+    fn difference(&self, got: &Output, tensors: &[Tensor]) -> Result<Option<String>, String> {
+        match (self, got) {
+            (Expected::Scalar(want), Output::Scalar(got)) => {
+                let dtype = if matches!(want, Number::Complex(..)) {
+                    DType::C64
+                } else {
+                    DType::F32
+                };
+                Ok(Tolerance::OPS.difference(dtype, &[*want], &[*got]))
+            }
+            (
+                Expected::Tensor {
+                    dtype,
+                    shape,
+                    stride,
+                    offset,
+                    alias_of,
+                    values,
+                },
+                Output::Tensor(tensor),
+            ) => {
+                let got = Observed::of(tensor).map_err(|e| format!("cannot be read: {e}"))?;
+                let alias = tensors.iter().position(|t| t.storage().id() == got.storage);
+                Ok(differ("dtype", dtype, &got.dtype)
+                    .or_else(|| differ("shape", shape, &got.shape))
+                    .or_else(|| differ("stride", stride, &got.stride))
+                    .or_else(|| differ("storage (the argument it shares)", alias_of, &alias))
+                    .or_else(|| differ("offset", offset, &got.offset))
+                    .or_else(|| Tolerance::OPS.difference(*dtype, values, &got.values)))
+            }
+            _ => Ok(Some(
+                "a tensor for a scalar, or the other way round".to_owned(),
+            )),
+        }
+    }
+}
+
+fn differ<T: PartialEq + fmt::Debug>(what: &str, want: &T, got: &T) -> Option<String> {
+    (want != got).then(|| format!("{what} is {got:?}, want {want:?}"))
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Scalar(number) => write!(f, "{number:?}"),
+            Output::Tensor(tensor) => match Observed::of(tensor) {
+                Ok(observed) => observed.fmt(f),
+                Err(e) => write!(f, "cannot be read: {e}"),
+            },
+        }
+    }
+}
+
+impl From<Tensor> for Output {
+    fn from(tensor: Tensor) -> Output {
+        Output::Tensor(tensor)
+    }
+}

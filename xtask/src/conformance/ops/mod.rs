@@ -1,0 +1,40 @@
+//! The single operations, by PyTorch's names: what a recorded call looks like in Rust.
+
+mod create;
+mod pointwise;
+mod shape;
+
+use osteon::Tensor;
+
+use super::args::Call;
+use super::call::Stop;
+use super::case::Output;
+
+/// The results of a call.
+type Made = Result<Vec<Output>, Stop>;
+
+/// Calls the operation of this name.
+pub fn apply(op: &str, c: &Call<'_>) -> Made {
+    let tables = [
+        pointwise::unary,
+        pointwise::binary,
+        pointwise::reflected,
+        pointwise::other,
+        shape::views,
+        shape::pieces,
+        shape::copies,
+        create::create,
+        create::like,
+    ];
+    for table in tables {
+        match table(op, c) {
+            Err(Stop::Missing) => {}
+            made => return made,
+        }
+    }
+    Err(Stop::Missing)
+}
+
+fn one(tensor: Tensor) -> Made {
+    Ok(vec![Output::Tensor(tensor)])
+}
