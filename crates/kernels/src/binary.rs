@@ -48,7 +48,7 @@ ops! {
     }
     /// `x / y` rounded down, in Python's sense.
     FloorDivide {
-        unsigned: |x, y| if y == 0 { 0 } else { x / y };
+        unsigned: |x, y| x.checked_div(y).unwrap_or(0);
         signed: |x, y| {
             if y == 0 {
                 0

@@ -15,13 +15,13 @@ ops! {
     /// `x != y`.
     Ne { bool int float complex -> Bool: |x, y| x != y; }
     /// `x < y`.
-    Lt { bool int float -> Bool: |x, y| x < y; }
+    Lt { bool -> Bool: |x, y| !x & y; int float -> Bool: |x, y| x < y; }
     /// `x <= y`.
-    Le { bool int float -> Bool: |x, y| x <= y; }
+    Le { bool -> Bool: |x, y| !x | y; int float -> Bool: |x, y| x <= y; }
     /// `x > y`.
-    Gt { bool int float -> Bool: |x, y| x > y; }
+    Gt { bool -> Bool: |x, y| x & !y; int float -> Bool: |x, y| x > y; }
     /// `x >= y`.
-    Ge { bool int float -> Bool: |x, y| x >= y; }
+    Ge { bool -> Bool: |x, y| x | !y; int float -> Bool: |x, y| x >= y; }
     /// Whether both are true, that is, not zero.
     LogicalAnd {
         bool -> Bool: |x, y| x & y;

@@ -56,7 +56,7 @@ macro_rules! truncate {
             }
             #[inline(always)]
             fn to_i64(self) -> i64 {
-                if self >= -9223372036854775808.0 && self < 9223372036854775808.0 {
+                if (-9223372036854775808.0..9223372036854775808.0).contains(&self) {
                     // SAFETY: the truncated value is in range.
                     unsafe { self.to_int_unchecked() }
                 } else {

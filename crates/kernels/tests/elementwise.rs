@@ -79,7 +79,7 @@ fn layouts() -> impl Strategy<Value = (Vec<usize>, [Layout; 4])> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn any_layouts_and_dtypes(

@@ -49,10 +49,7 @@ impl<const N: usize> Plan<N> {
     /// both have been checked by whoever computed `shape`.
     #[inline]
     pub fn new(shape: &[usize], operands: [(&Layout, usize); N]) -> Plan<N> {
-        let mut plan = Plan::broadcast(shape, operands);
-        plan.sort();
-        plan.coalesce();
-        plan
+        Plan::row_major(shape, operands).sorted()
     }
 
     /// The same walk, in row-major order of `shape`: for operations whose meaning depends on the
@@ -67,8 +64,8 @@ impl<const N: usize> Plan<N> {
         plan
     }
 
-    /// A walk from its parts: for each operand the byte offset of the first element and the byte
-    /// strides, one for each size of `shape`; negative strides walk backwards (`flip`).
+    /// A walk in row-major order from its parts: for each operand the byte offset of the first element and
+    /// the byte strides, one for each size of `shape`; negative strides walk backwards (`flip`).
     ///
     /// # Panics
     /// When a list of strides is not as long as `shape`, or the product of `shape` does not fit.
@@ -78,9 +75,16 @@ impl<const N: usize> Plan<N> {
             "a stride for every size"
         );
         let mut plan = Plan::build(shape, offsets, |k, d| strides[k][d]);
-        plan.sort();
         plan.coalesce();
         plan
+    }
+
+    /// The same elements with the dims in the order that suits the operands.
+    #[must_use]
+    pub fn sorted(mut self) -> Plan<N> {
+        self.sort();
+        self.coalesce();
+        self
     }
 
     fn broadcast(shape: &[usize], operands: [(&Layout, usize); N]) -> Plan<N> {
