@@ -144,6 +144,25 @@ proptest! {
         prop_assert_eq!(&kept, &gaps(&exact)[..kept.len()]);
     }
 
+    /// Slices of one tensor, which share all outer steps and are counted by them.
+    #[test]
+    fn slices_of_one_tensor_count_once(
+        slices in prop::collection::vec((0..6isize, 1..7isize, 1..4isize, 0..5isize, 1..6isize), 1..5),
+        width in itemsize(),
+    ) {
+        let x = Layout::contiguous(&[4, 5, 6]).unwrap();
+        let views: Vec<_> = slices
+            .iter()
+            .map(|&(from, to, step, row, rows)| {
+                let x = x.slice(2, Some(from), Some(to), step).unwrap();
+                x.slice(1, Some(row), Some(rows), 1).unwrap()
+            })
+            .collect();
+        let placed: Vec<_> = views.iter().map(|x| Placed::new(x, width)).collect();
+        let naive: BTreeSet<_> = placed.iter().flat_map(|p| bytes(*p, 0)).collect();
+        prop_assert_eq!(reached_bytes(&placed).unwrap(), naive.len());
+    }
+
     #[test]
     fn overlap_is_a_shared_byte(
         a in layouts(3), b in layouts(3), wa in itemsize(), wb in itemsize(), base in 0..300usize,
