@@ -1,7 +1,7 @@
 //! Writes in place: seen through every tensor on the storage, counted in its version, refused before anything
 //! is changed. Those that change metadata take `&mut self` and change this handle alone.
 
-use crate::Tensor;
+use crate::{Operand, Tensor};
 use osteon_memory::Storage;
 use osteon_spec::{Result, Scalar};
 
@@ -54,6 +54,57 @@ impl Tensor {
     /// itself (PyTorch would write elements that the mask did not select).
     pub fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
         self.as_view().masked_fill_(mask.as_view(), value.into())
+    }
+
+    /// Writes one number at these indices of a dim. Repeated indices are fine.
+    ///
+    /// # Errors
+    /// An index out of range, or a list that is no int64 or int32 vector; a number that the dtype cannot
+    /// hold.
+    pub fn index_fill_(
+        &self,
+        dim: isize,
+        index: &Tensor,
+        value: impl Into<Scalar>,
+    ) -> Result<()> {
+        self.as_view().index_fill_(dim, index.as_view(), value.into())
+    }
+
+    /// Adds row `i` of `source` to row `index[i]` of this tensor, along a dim. Repeated indices add up.
+    ///
+    /// # Errors
+    /// An index out of range; a source of another shape or dtype; overlap.
+    pub fn index_add_(
+        &self,
+        dim: isize,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: impl Into<Scalar>,
+    ) -> Result<()> {
+        self.as_view().index_add_(dim, index.as_view(), source.as_view(), alpha.into())
+    }
+
+    /// Writes row `i` of `source` into row `index[i]` of this tensor, along a dim. Of repeated indices the
+    /// last wins.
+    ///
+    /// # Errors
+    /// An index out of range; a source of another shape or dtype; overlap.
+    pub fn index_copy_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
+        self.as_view().index_copy_(dim, index.as_view(), source.as_view())
+    }
+
+    /// Writes each element of `source` to the place along a dim that `index`, of the same rank, says.
+    /// Of repeated places the last wins.
+    ///
+    /// # Errors
+    /// An index out of range; shapes that do not fit; overlap.
+    pub fn scatter_<'a>(
+        &self,
+        dim: isize,
+        index: &Tensor,
+        source: impl Into<Operand<'a>>,
+    ) -> Result<()> {
+        self.as_view().scatter_(dim, index.as_view(), source.into().arg())
     }
 
     /// [`Tensor::transpose`] of this handle.

@@ -6,6 +6,7 @@
 //! data themselves are bad (an index out of range), and has written nothing then.
 
 use crate::cpu::Cpu;
+use crate::index::{Indexed, Move};
 use crate::meta::Meta;
 use crate::View;
 use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
@@ -70,6 +71,15 @@ pub(crate) trait Backend: Sync {
     ) -> Result<()>;
     /// Whether two operands compare so in `dtype`, as `bool`.
     fn compare(&self, op: CompareOp, dtype: DType, dst: &View, args: [Arg<'_>; 2]) -> Result<()>;
+    /// Moves elements between `dst` and `src` where index tensors say. Every index is checked before anything
+    /// is written.
+    fn indexed(
+        &self,
+        what: Move<'_>,
+        dst: &View,
+        src: Arg<'_>,
+        how: &Indexed<'_>,
+    ) -> Result<()>;
     /// `a` where `condition` is true, else `b`.
     fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()>;
 }

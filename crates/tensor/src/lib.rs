@@ -11,6 +11,7 @@ mod create;
 mod elementwise;
 pub mod format;
 mod guard;
+mod index;
 mod inplace;
 mod meta;
 mod number;

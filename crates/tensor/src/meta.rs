@@ -2,6 +2,7 @@
 
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
+use crate::index::{Indexed, Move};
 use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
@@ -69,6 +70,16 @@ impl Backend for Meta {
         _dtype: DType,
         _dst: &View,
         _args: [Arg<'_>; 2],
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn indexed(
+        &self,
+        _what: Move<'_>,
+        _dst: &View,
+        _src: Arg<'_>,
+        _how: &Indexed<'_>,
     ) -> Result<()> {
         Ok(())
     }
