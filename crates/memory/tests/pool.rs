@@ -302,6 +302,53 @@ fn growth_stays_near_the_peak() {
     pool.free(old);
 }
 
+/// A training step in small: activations that stay until the way back, temporaries that do not,
+/// and a gradient for each weight.
+fn step(pool: &mut Pool<SystemMemory>) {
+    let mut kept = Vec::new();
+    for layer in 0..24 {
+        let wide = pool.alloc(5 * MIB + 100 * KIB * (layer % 5), 1).unwrap();
+        let scores = pool.alloc(7 * MIB + 4 * KIB, 1).unwrap();
+        kept.push(pool.alloc(2 * MIB + MIB / 4, 1).unwrap());
+        kept.push(pool.alloc(20 * KIB, 1).unwrap());
+        pool.free(wide);
+        kept.push(scores);
+    }
+    let mut gradients = Vec::new();
+    while let Some(block) = kept.pop() {
+        let temporary = pool.alloc(block.size() * 3 / 2, 1).unwrap();
+        gradients.push(pool.alloc(MIB + MIB / 8, 1).unwrap());
+        pool.free(block);
+        pool.free(temporary);
+    }
+    gradients.into_iter().for_each(|block| pool.free(block));
+}
+
+#[test]
+fn steps_that_are_alike_need_no_more_memory() {
+    let mut pool = Pool::new(SystemMemory::new());
+    step(&mut pool);
+    step(&mut pool);
+    let s = pool.stats();
+    let (peak, reserved) = (s.allocated_bytes.all.peak, s.reserved_bytes.all.peak);
+    assert!(
+        peak > 200 << 20,
+        "the step is too small to say anything: {peak}"
+    );
+    assert!(
+        reserved <= peak + peak / 16 + (4 << 20),
+        "{reserved} reserved for {peak}"
+    );
+    let calls = (s.num_device_alloc, s.num_device_free);
+    (0..50).for_each(|_| step(&mut pool));
+    let s = pool.stats();
+    assert_eq!(
+        (s.num_device_alloc, s.num_device_free),
+        calls,
+        "no system call in a step"
+    );
+}
+
 #[test]
 fn fresh_blocks_of_any_mix_reserve_little_more_than_asked() {
     for sizes in [

@@ -3,7 +3,7 @@
 use super::Pool;
 use super::fit::priority;
 use super::list::{Links, List, NIL};
-use super::space::{Chunk, Space, State};
+use super::space::{Chunk, PAGE, Space, State};
 use crate::block::PoolKind;
 use crate::raw::RawMemory;
 
@@ -113,7 +113,7 @@ fn check_space<R: RawMemory>(
         while i != edge {
             let c = space.chunk(i);
             ensure!(
-                c.addr == at && c.size > 0 && c.size % 4096 == 0,
+                c.addr == at && c.size > 0 && c.size.is_multiple_of(PAGE),
                 "chunk {i} at {at:#x}: {c:?}"
             );
             ensure!(

@@ -17,6 +17,7 @@ mod space;
 mod walk;
 
 use std::collections::TryReserveError;
+use std::fmt;
 use std::num::NonZero;
 use std::ptr::NonNull;
 
@@ -44,7 +45,6 @@ pub use walk::SegmentInfo;
 /// assert_eq!(pool.stats().allocated_bytes.all.peak, 1024);
 /// # Ok::<(), osteon_memory::AllocError>(())
 /// ```
-#[derive(Debug)]
 pub struct Pool<R: RawMemory> {
     raw: R,
     granule: usize,
@@ -418,6 +418,16 @@ struct Shortage {
 /// The pool's own books could not grow.
 fn no_books(_: TryReserveError) -> AllocReason {
     AllocReason::System
+}
+
+impl<R: RawMemory> fmt::Debug for Pool<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("allocated", &self.tally.allocated_bytes.all())
+            .field("reserved", &self.tally.reserved_bytes.all())
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: RawMemory> Drop for Pool<R> {

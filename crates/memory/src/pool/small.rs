@@ -84,7 +84,6 @@ const SHAPES: [Shape; CLASSES] = {
 };
 
 /// A chunk cut into equal slots.
-#[derive(Debug)]
 pub(super) struct Run {
     pub(super) addr: usize,
     /// The chunk of the small space that it is.
@@ -154,7 +153,6 @@ pub(super) struct Given {
     pub(super) empty: bool,
 }
 
-#[derive(Debug)]
 pub(super) struct Small {
     pub(super) runs: Vec<Run>,
     /// Entries of `runs` that are not in use, linked through `links.after`.
@@ -332,7 +330,8 @@ mod tests {
             let naive = sizes.iter().position(|&s| s >= bytes).unwrap();
             assert_eq!(class_of(bytes), naive, "{bytes} bytes");
             let size = sizes[naive];
-            assert!(size % 64 == 0 && (size - bytes < 64 || size * 8 <= bytes * 9) || bytes == 0);
+            assert!(size.is_multiple_of(64));
+            assert!(size - bytes.max(1) < 64 || size * 8 <= bytes * 9);
         }
     }
 

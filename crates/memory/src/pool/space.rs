@@ -64,7 +64,6 @@ pub(super) struct Range {
     pub(super) size: usize,
 }
 
-#[derive(Debug)]
 pub(super) struct Space {
     kind: PoolKind,
     /// The unit of segments, a power of two.
