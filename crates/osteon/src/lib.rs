@@ -49,3 +49,11 @@ pub mod copies {
         CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, forbid, mark, since,
     };
 }
+
+/// What checkpoint files hold, learnt from their metadata; see [`files::catalog`].
+pub mod files {
+    pub use osteon_io::{
+        ByteOrder, Catalog, CompactReport, DataLocation, Encoding, Format, Kept, StorageEntry, TensorEntry, Warning,
+        WarningKind, catalog, catalog_bytes, compact,
+    };
+}
