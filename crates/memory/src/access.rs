@@ -56,7 +56,7 @@ struct Request {
     add: u64,
     /// The count that it adds to, which must not overflow into its neighbour; 0 for a flag.
     count: u64,
-    /// `WRITER_WAITS` for an operation that writes.
+    /// `WRITER_WAITS` for those that want to be alone.
     queue: u64,
 }
 
@@ -86,12 +86,16 @@ const WRITE_GUARD: Request = Request {
     wait_for: OP_WRITER | OP_READERS,
     add: GUARD_WRITER,
     count: 0,
-    queue: 0,
+    queue: WRITER_WAITS,
 };
 
 impl Access {
     pub(crate) fn new() -> Access {
-        Access { state: AtomicU64::new(0), parked: Mutex::new(()), woken: Condvar::new() }
+        Access {
+            state: AtomicU64::new(0),
+            parked: Mutex::new(()),
+            woken: Condvar::new(),
+        }
     }
 
     /// Begins an operation on the storage.
@@ -102,7 +106,10 @@ impl Access {
             Mode::Write => &WRITE_OP,
         };
         // The common case is an idle storage.
-        match self.state.compare_exchange(0, request.add, Ordering::Acquire, Ordering::Relaxed) {
+        match self
+            .state
+            .compare_exchange(0, request.add, Ordering::Acquire, Ordering::Relaxed)
+        {
             Ok(_) => Ok(()),
             Err(_) => self.acquire(request),
         }
@@ -131,6 +138,12 @@ impl Access {
             Mode::Read => GUARD_READER,
             Mode::Write => GUARD_WRITER,
         });
+    }
+
+    /// Whether nobody holds it or waits for it.
+    #[cfg(all(test, loom))]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == 0
     }
 
     fn acquire(&self, r: &Request) -> Result<(), Refused> {
@@ -187,7 +200,8 @@ impl Access {
     #[cold]
     fn wake(&self) {
         let _parked = self.parked.lock().unwrap_or_else(|e| e.into_inner());
-        self.state.fetch_and(!(WAITING | WRITER_WAITS), Ordering::Relaxed);
+        self.state
+            .fetch_and(!(WAITING | WRITER_WAITS), Ordering::Relaxed);
         self.woken.notify_all();
     }
 }

@@ -45,7 +45,13 @@ pub(crate) fn all() -> [&'static DeviceMemory; 2] {
 
 impl DeviceMemory {
     const fn new(device: Device) -> DeviceMemory {
-        DeviceMemory { state: Mutex::new(State { device, pool: None, storages: List::new() }) }
+        DeviceMemory {
+            state: Mutex::new(State {
+                device,
+                pool: None,
+                storages: List::new(),
+            }),
+        }
     }
 
     #[inline]
@@ -148,7 +154,10 @@ impl State {
 /// The report of bookkeeping that found no memory.
 #[cold]
 pub(crate) fn no_memory_for_books(device: &Device, requested: usize) -> Box<Report> {
-    of(device).lock().report(AllocError { requested, reason: AllocReason::System })
+    of(device).lock().report(AllocError {
+        requested,
+        reason: AllocReason::System,
+    })
 }
 
 /// The memory of a device without memory: addresses that stand for nothing, so that the allocator's

@@ -46,12 +46,8 @@ impl CopyReason {
     /// How to avoid the copy, or when it is right.
     pub fn hint(self) -> &'static str {
         match self {
-            CopyReason::Requested => {
-                "asked for; a plain handle or view shares the storage instead"
-            }
-            CopyReason::Assigned => {
-                "asked for; to write results in place, use the op's _out form"
-            }
+            CopyReason::Requested => "asked for; a plain handle or view shares the storage instead",
+            CopyReason::Assigned => "asked for; to write results in place, use the op's _out form",
             CopyReason::Contiguous => {
                 "most ops read any strides: leave it out, or do it once outside the loop"
             }
@@ -104,13 +100,21 @@ pub struct CopyEnd {
 impl CopyEnd {
     /// What `layout` and `dtype` see of a storage.
     pub fn new(storage: &Storage, dtype: DType, layout: &Layout) -> CopyEnd {
-        CopyEnd { storage: storage.id(), dtype, layout: layout.clone() }
+        CopyEnd {
+            storage: storage.id(),
+            dtype,
+            layout: layout.clone(),
+        }
     }
 }
 
 impl fmt::Display for CopyEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} of storage {}", self.dtype, self.layout, self.storage)
+        write!(
+            f,
+            "{} {} of storage {}",
+            self.dtype, self.layout, self.storage
+        )
     }
 }
 
@@ -179,14 +183,17 @@ const KEPT: usize = 16_384;
 
 /// The newest copies and the number of all.
 ///
-/// The deque grows to [`KEPT`] events and stays; where its memory cannot be had, events are counted
-/// only, as if they were old.
+/// The deque grows to [`KEPT`] events, or as far as there is memory, and stays: the events in it are always
+/// the last ones, without a gap.
 struct Log {
     events: VecDeque<CopyEvent>,
     total: u64,
 }
 
-static LOG: Mutex<Log> = Mutex::new(Log { events: VecDeque::new(), total: 0 });
+static LOG: Mutex<Log> = Mutex::new(Log {
+    events: VecDeque::new(),
+    total: 0,
+});
 
 fn log() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(|e| e.into_inner())
@@ -197,7 +204,7 @@ fn log() -> MutexGuard<'static, Log> {
 /// # Errors
 /// [`Kind::CopyForbidden`] for an implicit copy inside [`forbid`].
 pub fn check(reason: CopyReason, op: &'static str, what: impl fmt::Display) -> Result<()> {
-    if reason.is_implicit() && FORBIDDEN.with(Cell::get) > 0 {
+    if reason.is_implicit() && FORBIDDEN.get() > 0 {
         return Err(Error::new(
             Kind::CopyForbidden,
             format!(
@@ -223,13 +230,20 @@ pub fn record(
     let mut log = log();
     let number = log.total;
     log.total += 1;
-    if log.events.len() == KEPT {
-        log.events.pop_front();
-    } else if log.events.try_reserve(1).is_err() {
-        log.events.clear();
+    let full = log.events.len() == KEPT || log.events.try_reserve(1).is_err();
+    if full && log.events.pop_front().is_none() {
         return;
     }
-    log.events.push_back(CopyEvent { number, reason, op, site, scope, bytes, from, to });
+    log.events.push_back(CopyEvent {
+        number,
+        reason,
+        op,
+        site,
+        scope,
+        bytes,
+        from,
+        to,
+    });
 }
 
 /// A moment in the copy log.
@@ -253,7 +267,10 @@ pub fn since(mark: &Mark) -> CopyLog {
     let wanted = log.total.saturating_sub(mark.0);
     let kept = (log.events.len() as u64).min(wanted);
     let skip = log.events.len() - kept as usize;
-    CopyLog { events: log.events.iter().skip(skip).cloned().collect(), missed: wanted - kept }
+    CopyLog {
+        events: log.events.iter().skip(skip).cloned().collect(),
+        missed: wanted - kept,
+    }
 }
 
 /// Copies, oldest first; a slice of [`CopyEvent`].
@@ -301,8 +318,10 @@ thread_local! {
 /// `compact`, `to` and `copy_` ask for a copy and stay allowed.
 #[must_use = "copies are forbidden until the guard is dropped"]
 pub fn forbid() -> Forbidden {
-    FORBIDDEN.with(|n| n.set(n.get() + 1));
-    Forbidden { this_thread: PhantomData }
+    FORBIDDEN.set(FORBIDDEN.get() + 1);
+    Forbidden {
+        this_thread: PhantomData,
+    }
 }
 
 /// See [`forbid`].
@@ -313,6 +332,6 @@ pub struct Forbidden {
 
 impl Drop for Forbidden {
     fn drop(&mut self) {
-        FORBIDDEN.with(|n| n.set(n.get() - 1));
+        FORBIDDEN.set(FORBIDDEN.get() - 1);
     }
 }

@@ -56,7 +56,9 @@ impl<T: Shared> Handle<T> {
         const { assert!(size_of::<T>() > 0) }
         // SAFETY: the layout is not zero-sized, as asserted.
         let raw = unsafe { alloc::alloc(Layout::new::<T>()) }.cast::<T>();
-        let Some(ptr) = NonNull::new(raw) else { return Err(value) };
+        let Some(ptr) = NonNull::new(raw) else {
+            return Err(value);
+        };
         // SAFETY: fresh memory of the value's layout.
         unsafe { ptr.write(value) };
         Ok(Handle { ptr })
@@ -104,11 +106,9 @@ impl<T: Shared> Drop for Handle<T> {
         }
         self.retire();
         // SAFETY: H1 and H2: no other handle exists or can be made, and `retire` took the value out of
-        // the one list that pointed to it; it was allocated with this layout.
-        unsafe {
-            self.ptr.drop_in_place();
-            alloc::dealloc(self.ptr.as_ptr().cast(), Layout::new::<T>());
-        }
+        // the one list that pointed to it. It was allocated as a box is, which gives the memory
+        // back even when a drop inside the value panics.
+        drop(unsafe { Box::from_raw(self.ptr.as_ptr()) });
     }
 }
 

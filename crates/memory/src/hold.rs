@@ -2,7 +2,7 @@
 
 use crate::access::Mode;
 use crate::storage::Storage;
-use osteon_spec::Result;
+use osteon_spec::{Error, Kind, Result};
 
 /// The most storages that are ordered without the heap.
 const INLINE: usize = 4;
@@ -22,10 +22,14 @@ pub struct Held<'a> {
 ///
 /// # Errors
 /// [`osteon_spec::Kind::Borrowed`] where a typed guard is in the way, `ReadOnly` for a write to memory that
-/// may not be written; nothing is held then.
+/// may not be written, out of memory for the list of very many; nothing is
+/// held then.
 #[inline]
 pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a>> {
-    let mut held = Held { inline: [None; INLINE], more: Vec::new() };
+    let mut held = Held {
+        inline: [None; INLINE],
+        more: Vec::new(),
+    };
     let wanted = reads
         .iter()
         .map(|&s| (s, Mode::Read))
@@ -56,11 +60,19 @@ pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a
             }
         }
     } else {
-        let mut list: Vec<_> = wanted.collect();
+        let (mut list, n) = (Vec::new(), reads.len() + writes.len());
+        list.try_reserve_exact(n)
+            .and_then(|()| held.more.try_reserve_exact(n))
+            .map_err(|_| {
+                Error::new(
+                    Kind::OutOfMemory,
+                    format!("no memory to hold {n} tensors at once"),
+                )
+            })?;
+        list.extend(wanted);
         // The write of a storage sorts before its reads, and the first of its kind is kept.
-        list.sort_by_key(|(s, mode)| (s.id(), *mode == Mode::Read));
+        list.sort_unstable_by_key(|(s, mode)| (s.id(), *mode == Mode::Read));
         list.dedup_by_key(|(s, _)| s.id());
-        held.more.reserve(list.len());
         for (storage, mode) in list {
             storage.begin(mode)?;
             held.more.push((storage, mode));

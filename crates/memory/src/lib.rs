@@ -9,6 +9,8 @@ mod device;
 mod events;
 mod handle;
 mod hold;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod list;
 mod map;
 mod oom;

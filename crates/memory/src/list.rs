@@ -1,6 +1,6 @@
 //! A doubly linked list through its members: joining and leaving cost a few stores and no memory.
 
-use std::cell::Cell;
+use crate::sync::Cell;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -10,9 +10,17 @@ pub(crate) struct Links<T> {
     next: Cell<*const T>,
 }
 
+// SAFETY: whoever touches the links, or what they point to, holds the lock that guards the list.
+unsafe impl<T> Send for Links<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Links<T> {}
+
 impl<T> Links<T> {
     pub(crate) fn new() -> Links<T> {
-        Links { prev: Cell::new(ptr::null()), next: Cell::new(ptr::null()) }
+        Links {
+            prev: Cell::new(ptr::null()),
+            next: Cell::new(ptr::null()),
+        }
     }
 }
 
@@ -36,7 +44,11 @@ unsafe impl<T: Sync> Send for List<T> {}
 
 impl<T: Linked> List<T> {
     pub(crate) const fn new() -> List<T> {
-        List { head: ptr::null(), len: 0, marker: PhantomData }
+        List {
+            head: ptr::null(),
+            len: 0,
+            marker: PhantomData,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -49,6 +61,7 @@ impl<T: Linked> List<T> {
     /// The member is in no list, and N1 holds for it until it is removed.
     #[inline]
     pub(crate) unsafe fn push(&mut self, member: &T) {
+        member.links().prev.set(ptr::null());
         member.links().next.set(self.head);
         // SAFETY: N1: the head, if any, is alive.
         if let Some(head) = unsafe { self.head.as_ref() } {

@@ -92,7 +92,11 @@ pub struct StorageInfo {
 /// allocator at the instant of the list, so that the sum of the entries' `allocated` is
 /// [`MemoryMap::allocated`]. Takes the device's lock while it copies the entries: allocations wait.
 pub fn map() -> MemoryMap {
-    let mut map = MemoryMap { storages: Vec::new(), allocated: 0, reserved: 0 };
+    let mut map = MemoryMap {
+        storages: Vec::new(),
+        allocated: 0,
+        reserved: 0,
+    };
     for memory in device::all() {
         let mut state = memory.lock();
         map.storages.reserve(state.storages.len());
@@ -113,9 +117,10 @@ pub fn map() -> MemoryMap {
 
 impl StorageInfo {
     fn new(storage: &Inner, owner: &Owner) -> StorageInfo {
+        let (label, tensors) = storage.watched();
         StorageInfo {
             id: storage.id(),
-            label: storage.label(),
+            label,
             nbytes: storage.nbytes(),
             allocated: match owner {
                 Owner::Pool(block) => block.size(),
@@ -125,7 +130,7 @@ impl StorageInfo {
             origin: storage.origin().clone(),
             scope: storage.scope(),
             version: storage.version(),
-            tensors: storage.tensors(),
+            tensors,
         }
     }
 
@@ -146,7 +151,10 @@ impl MemoryMap {
 
     /// The storage with this id.
     pub fn storage(&self, id: u64) -> Option<&StorageInfo> {
-        self.storages.binary_search_by_key(&id, |s| s.id).ok().map(|i| &self.storages[i])
+        self.storages
+            .binary_search_by_key(&id, |s| s.id)
+            .ok()
+            .map(|i| &self.storages[i])
     }
 
     /// As JSON; every number is defined in docs/memory-map.md.
@@ -154,7 +162,11 @@ impl MemoryMap {
     /// # Errors
     /// Out of memory.
     pub fn to_json(&self) -> Result<Value> {
-        let storages = self.storages.iter().map(StorageInfo::to_json).collect::<Result<Vec<_>>>()?;
+        let storages = self
+            .storages
+            .iter()
+            .map(StorageInfo::to_json)
+            .collect::<Result<Vec<_>>>()?;
         Ok(json!({
             "schema": 1,
             "totals": {
@@ -173,7 +185,11 @@ impl MemoryMap {
     /// # Errors
     /// Out of memory.
     pub fn picture(&self) -> Result<Picture> {
-        let entries = self.storages.iter().map(StorageInfo::entry).collect::<Result<Vec<_>>>()?;
+        let entries = self
+            .storages
+            .iter()
+            .map(StorageInfo::entry)
+            .collect::<Result<Vec<_>>>()?;
         let mut picture = Picture::new("Memory map", "live tensors and their storages", entries)?;
         picture.totals.allocated = Some(self.allocated);
         picture.totals.reserved = Some(self.reserved);
@@ -195,9 +211,14 @@ impl MemoryMap {
         for (map, sign) in [(earlier, -1), (self, 1)] {
             for s in &map.storages {
                 let (origin, label) = (s.origin.to_string(), s.name().unwrap_or_default());
-                let entry = groups.entry((origin.clone(), label.to_string())).or_insert_with(|| {
-                    DiffEntry { origin, label: label.to_string(), storages: 0, bytes: 0 }
-                });
+                let entry = groups
+                    .entry((origin.clone(), label.to_string()))
+                    .or_insert_with(|| DiffEntry {
+                        origin,
+                        label: label.to_string(),
+                        storages: 0,
+                        bytes: 0,
+                    });
                 entry.storages += sign;
                 entry.bytes += sign * s.nbytes as i64;
             }
@@ -289,7 +310,12 @@ impl fmt::Display for MemoryMap {
         let mut rows: Vec<_> = self
             .storages
             .iter()
-            .map(|s| (s.nbytes - s.reached_bytes().unwrap_or(s.nbytes).min(s.nbytes), s))
+            .map(|s| {
+                (
+                    s.nbytes - s.reached_bytes().unwrap_or(s.nbytes).min(s.nbytes),
+                    s,
+                )
+            })
             .collect();
         rows.sort_by_key(|(waste, s)| std::cmp::Reverse((*waste, s.nbytes)));
         for (waste, s) in rows {
@@ -339,7 +365,12 @@ impl fmt::Display for MapDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for e in &self.entries {
             let sign = if e.bytes < 0 { '-' } else { '+' };
-            write!(f, "{sign}{}  {:+} storages", bytes(e.bytes.unsigned_abs()), e.storages)?;
+            write!(
+                f,
+                "{sign}{}  {:+} storages",
+                bytes(e.bytes.unsigned_abs()),
+                e.storages
+            )?;
             if !e.label.is_empty() {
                 write!(f, "  \"{}\"", e.label)?;
             }

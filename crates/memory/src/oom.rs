@@ -45,7 +45,12 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} on {}", bytes(self.error.requested as u64), self.device)?;
+        write!(
+            f,
+            "{} on {}",
+            bytes(self.error.requested as u64),
+            self.device
+        )?;
         if let Some((op, site)) = self.by {
             write!(f, " for {op} at {site}")?;
         }

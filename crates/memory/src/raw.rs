@@ -67,6 +67,10 @@ unsafe impl<R: RawMemory + ?Sized> RawMemory for Box<R> {
         (**self).map(bytes)
     }
 
+    fn extend(&mut self, end: NonNull<u8>, bytes: usize) -> Result<NonNull<u8>, RawError> {
+        (**self).extend(end, bytes)
+    }
+
     unsafe fn unmap(&mut self, ptr: NonNull<u8>, bytes: usize) -> Result<(), RawError> {
         // SAFETY: passed on from the caller.
         unsafe { (**self).unmap(ptr, bytes) }

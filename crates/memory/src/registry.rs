@@ -37,11 +37,6 @@ pub(crate) struct Seat {
 /// What a layer above keeps beside a viewer, for all its handles.
 pub type Attachment = Box<dyn Any + Send + Sync>;
 
-// SAFETY: the links are touched under the storage's `watch` lock alone; everything else is `Send + Sync`.
-unsafe impl Send for Seat {}
-// SAFETY: as above.
-unsafe impl Sync for Seat {}
-
 impl Viewer {
     /// Takes a seat at a storage. `is_view` says whether it was made as a view of another tensor.
     ///
@@ -189,7 +184,13 @@ fn misaligned(storage: &Storage, dtype: DType) -> Error {
 
 impl fmt::Debug for Viewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} of {:?}", self.dtype(), self.layout(), self.storage())
+        write!(
+            f,
+            "{} {} of {:?}",
+            self.dtype(),
+            self.layout(),
+            self.storage()
+        )
     }
 }
 

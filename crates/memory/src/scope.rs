@@ -1,6 +1,6 @@
 //! Named scopes: what is allocated inside carries their path.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct ScopeId(u32);
 
 thread_local! {
+    /// The last scope of `ENTERED`, where making a tensor reads it at no cost.
     static CURRENT: Cell<ScopeId> = const { Cell::new(ScopeId::ROOT) };
+    /// The scopes that this thread is in, outermost first, each with a number larger than those before.
+    static ENTERED: RefCell<Vec<(u64, ScopeId)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Every path that was ever entered; number 0 is the root, which has no path. A program has as many as it has
@@ -36,9 +39,10 @@ impl ScopeId {
     pub fn path(self) -> Arc<str> {
         match self.0.checked_sub(1) {
             None => Arc::from(""),
-            Some(i) => {
-                paths().as_ref().and_then(|p| p.by_id.get(i as usize).cloned()).unwrap_or_default()
-            }
+            Some(i) => paths()
+                .as_ref()
+                .and_then(|p| p.by_id.get(i as usize).cloned())
+                .unwrap_or_default(),
         }
     }
 }
@@ -52,7 +56,7 @@ impl fmt::Debug for ScopeId {
 /// The scope that this thread is in.
 #[inline]
 pub(crate) fn current() -> ScopeId {
-    CURRENT.with(Cell::get)
+    CURRENT.try_with(Cell::get).unwrap_or(ScopeId::ROOT)
 }
 
 /// Enters a scope on this thread until the guard is dropped; scopes nest, their names joined by
@@ -84,20 +88,34 @@ pub fn scope(name: &str) -> Scope {
             id
         }
     };
-    CURRENT.with(|c| c.set(id));
-    Scope { outer, this_thread: PhantomData }
+    // A thread that is ending keeps no scopes; its last tensors carry none.
+    let serial = ENTERED.try_with(|entered| {
+        let mut entered = entered.borrow_mut();
+        let serial = entered.last().map_or(1, |(last, _)| last + 1);
+        entered.push((serial, id));
+        CURRENT.set(id);
+        serial
+    });
+    Scope {
+        serial: serial.unwrap_or(0),
+        this_thread: PhantomData,
+    }
 }
 
-/// A scope that ends when this is dropped; see [`scope()`].
+/// A scope that ends when this is dropped, in whatever order; see [`scope()`].
 #[derive(Debug)]
 pub struct Scope {
-    outer: ScopeId,
+    serial: u64,
     // Scopes belong to the thread that entered them.
     this_thread: PhantomData<*const ()>,
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        CURRENT.with(|c| c.set(self.outer));
+        let _ = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            entered.retain(|(serial, _)| *serial != self.serial);
+            CURRENT.set(entered.last().map_or(ScopeId::ROOT, |(_, id)| *id));
+        });
     }
 }

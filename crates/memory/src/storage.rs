@@ -1,15 +1,16 @@
 //! Storages: runs of bytes on one device, with an owner, an id, a version and a birthplace.
 
 use crate::access::{Access, Mode, Refused};
+use crate::block::Block;
 use crate::device;
-use crate::oom::Report;
+use crate::events::{self, CopyEnd, CopyReason};
 use crate::handle::{Handle, Refs, Shared};
 use crate::list::{Linked, Links, List};
-use crate::block::Block;
+use crate::oom::Report;
 use crate::registry::{Seat, TensorInfo};
 use crate::scope::{self, ScopeId};
 use crate::sync::{AtomicU64, Ordering, SpinLock};
-use osteon_spec::{Device, Error, Kind, Result};
+use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -133,7 +134,12 @@ impl Storage {
     ///
     /// # Errors
     /// Out of memory, with a report; nothing has changed then.
-    pub fn allocate(nbytes: usize, device: &Device, op: &'static str, site: Site) -> Result<Storage> {
+    pub fn allocate(
+        nbytes: usize,
+        device: &Device,
+        op: &'static str,
+        site: Site,
+    ) -> Result<Storage> {
         let storage = Storage::unlisted(*device, Origin::Allocated { op, site }, false)
             .map_err(|()| device::no_memory_for_books(device, nbytes).into_error(op, site))?;
         device::of(device)
@@ -152,12 +158,14 @@ impl Storage {
     where
         T: AsRef<[u8]> + Send + Sync + 'static,
     {
-        let owner = Box::new(owner);
+        // Not in a box: moving a box ends the validity of pointers to what is in it, and the slice may
+        // lie in the owner itself.
+        let owner = Arc::new(owner);
         let bytes = (*owner).as_ref();
         let (ptr, len) = (bytes.as_ptr().cast_mut(), bytes.len());
-        // SAFETY: the slice stays valid while its owner is neither moved (it is boxed), nor lent mutably,
-        // nor dropped, and the box does neither before the storage goes. Read-only keeps `cast_mut` harmless.
-        unsafe { Storage::from_raw_parts(ptr, len, true, owner, origin) }
+        // SAFETY: the slice stays valid while its owner is neither moved, nor lent mutably, nor dropped, and
+        // the `Arc` does none of these before the storage goes. Read-only keeps `cast_mut` harmless.
+        unsafe { Storage::from_raw_parts(ptr, len, true, Box::new(owner), origin) }
     }
 
     /// Bytes that belong to somebody else, kept alive by `owner`. Copies nothing.
@@ -168,7 +176,8 @@ impl Storage {
     /// them at all while one writes them.
     ///
     /// # Errors
-    /// Out of memory, for the few bytes of bookkeeping.
+    /// [`Kind::Value`] for an origin that says the bytes are allocated here; out of memory, for the few bytes of
+    /// bookkeeping.
     pub unsafe fn from_raw_parts(
         ptr: *mut u8,
         nbytes: usize,
@@ -176,17 +185,32 @@ impl Storage {
         owner: Box<dyn Any + Send + Sync>,
         origin: Origin,
     ) -> Result<Storage> {
+        // What is allocated here may grow and never overlaps another storage.
+        if let Origin::Allocated { .. } = origin {
+            return Err(Error::new(
+                Kind::Value,
+                "memory with an owner of its own has the origin Mapped or Foreign, not Allocated",
+            ));
+        }
         let storage = Storage::unlisted(Device::cpu(), origin, read_only).map_err(|()| {
-            Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a foreign storage")
+            Error::new(
+                Kind::OutOfMemory,
+                "no memory for the bookkeeping of a foreign storage",
+            )
         })?;
         let inner = &storage.0;
-        inner.ptr.store(if nbytes == 0 { ptr::null_mut() } else { ptr }, Ordering::Relaxed);
+        inner.ptr.store(
+            if nbytes == 0 { ptr::null_mut() } else { ptr },
+            Ordering::Relaxed,
+        );
         inner.nbytes.store(nbytes, Ordering::Relaxed);
-        device::of(&Device::cpu()).lock().adopt_foreign(inner, owner);
+        device::of(&Device::cpu())
+            .lock()
+            .adopt_foreign(inner, owner);
         Ok(storage)
     }
 
-    fn unlisted(device: Device, origin: Origin, read_only: bool) -> Result<Storage, ()> {
+    pub(crate) fn unlisted(device: Device, origin: Origin, read_only: bool) -> Result<Storage, ()> {
         let inner = Inner {
             refs: Refs::one(),
             links: Links::new(),
@@ -200,7 +224,11 @@ impl Storage {
             owner: UnsafeCell::new(Owner::Unlisted),
             version: AtomicU64::new(0),
             access: Access::new(),
-            watch: SpinLock::new(Watch { viewers: List::new(), guards: Vec::new(), label: None }),
+            watch: SpinLock::new(Watch {
+                viewers: List::new(),
+                guards: Vec::new(),
+                label: None,
+            }),
         };
         Handle::try_new(inner).map(Storage).map_err(drop)
     }
@@ -256,7 +284,11 @@ impl Storage {
     /// [`Kind::ReadOnly`].
     #[inline]
     pub fn check_writable(&self) -> Result<()> {
-        if self.0.read_only { Err(self.read_only_error()) } else { Ok(()) }
+        if self.0.read_only {
+            Err(self.read_only_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// How often the bytes were written by operations, through any tensor.
@@ -284,7 +316,7 @@ impl Storage {
 
     /// The live tensors on these bytes, oldest first, as they are at one instant.
     pub fn tensors(&self) -> Vec<TensorInfo> {
-        self.0.tensors()
+        self.0.watched().1
     }
 
     /// Whether nobody but this handle's owner holds the storage.
@@ -292,8 +324,8 @@ impl Storage {
         self.0.is_unique()
     }
 
-    /// Makes the storage at least this large. The bytes move if there is no room behind them; tensors
-    /// on them follow. The new bytes are initialised to something unspecified.
+    /// Makes the storage at least this large. The bytes move, which the copy log says, and the tensors on
+    /// them follow. The new bytes are initialised to something unspecified.
     ///
     /// # Errors
     /// When the memory is not ours to grow, when a guard is held, or out of memory; nothing has
@@ -302,7 +334,10 @@ impl Storage {
         if nbytes <= self.nbytes() {
             return Ok(());
         }
-        if matches!(self.origin(), Origin::Mapped { .. } | Origin::Foreign { .. }) {
+        if matches!(
+            self.origin(),
+            Origin::Mapped { .. } | Origin::Foreign { .. }
+        ) {
             return Err(Error::new(
                 Kind::ReadOnly,
                 format!(
@@ -315,11 +350,23 @@ impl Storage {
             .op(op));
         }
         let held = crate::hold(&[], &[self]).map_err(|e| e.op(op))?;
+        let len = self.nbytes();
+        // While we waited, another thread may have made it larger still.
+        if nbytes <= len {
+            return Ok(());
+        }
         device::of(&self.device())
             .lock()
             .grow(&self.0, nbytes)
             .map_err(|r: Box<Report>| r.into_error(op, site))?;
         drop(held);
+        // No layout describes more bytes than any machine has, as storages on meta may have.
+        if let Ok(layout) = Layout::contiguous(&[len])
+            && len > 0
+        {
+            let end = || CopyEnd::new(self, DType::U8, &layout);
+            events::record(CopyReason::Resize, op, site, len, end(), end());
+        }
         Ok(())
     }
 
@@ -336,7 +383,10 @@ impl Storage {
         {
             let mut watch = self.0.watch.lock();
             watch.guards.try_reserve(1).map_err(|_| {
-                Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a guard")
+                Error::new(
+                    Kind::OutOfMemory,
+                    "no memory for the bookkeeping of a guard",
+                )
             })?;
             watch.guards.push(GuardNote { serial, mode, site });
         }
@@ -345,7 +395,11 @@ impl Storage {
                 if mode == Mode::Write {
                     self.bump_version();
                 }
-                Ok(StorageGuard { storage: self.clone(), mode, serial })
+                Ok(StorageGuard {
+                    storage: self.clone(),
+                    mode,
+                    serial,
+                })
             }
             Err(refused) => {
                 self.forget_guard(serial);
@@ -362,7 +416,10 @@ impl Storage {
         if mode == Mode::Write {
             self.check_writable()?;
         }
-        self.0.access.begin(mode).map_err(|refused| self.borrowed_error(refused))
+        self.0
+            .access
+            .begin(mode)
+            .map_err(|refused| self.borrowed_error(refused))
     }
 
     pub(crate) fn end(&self, mode: Mode) {
@@ -394,7 +451,11 @@ impl Storage {
         let watch = self.0.watch.lock();
         let site = watch.guards.iter().find(|g| g.mode == mode).map(|g| g.site);
         drop(watch);
-        let verb = if mode == Mode::Read { "read" } else { "written" };
+        let verb = if mode == Mode::Read {
+            "read"
+        } else {
+            "written"
+        };
         let place = site.map_or_else(String::new, |s| format!(" taken at {s}"));
         Error::new(
             Kind::Borrowed,
@@ -408,7 +469,14 @@ impl Storage {
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Storage {} ({} bytes on {}, {})", self.id(), self.nbytes(), self.device(), self.origin())
+        write!(
+            f,
+            "Storage {} ({} bytes on {}, {})",
+            self.id(),
+            self.nbytes(),
+            self.device(),
+            self.origin()
+        )
     }
 }
 
@@ -468,10 +536,6 @@ impl Inner {
         self.version.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn label(&self) -> Option<Arc<str>> {
-        self.watch.lock().label.clone()
-    }
-
     pub(crate) fn ptr(&self) -> *mut u8 {
         self.ptr.load(Ordering::Relaxed)
     }
@@ -495,13 +559,21 @@ impl Inner {
         unsafe { &*self.owner.get() }
     }
 
-    pub(crate) fn tensors(&self) -> Vec<TensorInfo> {
+    /// The label and the live tensors, oldest first, of one instant.
+    pub(crate) fn watched(&self) -> (Option<Arc<str>>, Vec<TensorInfo>) {
         let watch = self.watch.lock();
-        let mut list: Vec<TensorInfo> =
-            watch.viewers.iter().filter(|v| v.is_alive()).map(Seat::info).collect();
+        let label = watch.label.clone();
+        let mut list = Vec::with_capacity(watch.viewers.len());
+        list.extend(
+            watch
+                .viewers
+                .iter()
+                .filter(|v| v.is_alive())
+                .map(Seat::info),
+        );
         drop(watch);
         list.reverse();
-        list
+        (label, list)
     }
 }
 

@@ -12,8 +12,31 @@ pub(crate) use std::{
     sync::{Condvar, Mutex},
 };
 
+#[cfg(not(loom))]
+pub(crate) use std::cell::Cell;
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
+
+/// A cell whose every access the model checker compares with those of other threads.
+#[cfg(loom)]
+pub(crate) struct Cell<T>(loom::cell::UnsafeCell<T>);
+
+#[cfg(loom)]
+impl<T: Copy> Cell<T> {
+    pub(crate) fn new(value: T) -> Cell<T> {
+        Cell(loom::cell::UnsafeCell::new(value))
+    }
+
+    pub(crate) fn get(&self) -> T {
+        // SAFETY: the checker has found no write at the same time.
+        self.0.with(|p| unsafe { *p })
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        // SAFETY: the checker has found no other access at the same time.
+        self.0.with_mut(|p| unsafe { *p = value });
+    }
+}
 
 /// A lock for a few instructions: one atomic exchange to take, one store to release.
 ///
@@ -33,41 +56,51 @@ unsafe impl<T: Send> Send for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
     pub(crate) fn new(value: T) -> SpinLock<T> {
-        SpinLock { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        SpinLock {
+            locked: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
     }
 
     #[inline]
     pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
-        if self.locked.swap(true, Ordering::Acquire) {
+        if !self.take() {
             self.lock_contended();
         }
         SpinGuard { lock: self }
     }
 
+    #[inline]
+    fn take(&self) -> bool {
+        self.locked
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
     #[cold]
     fn lock_contended(&self) {
-        let mut spins = 0;
+        let mut spins = 0u8;
         loop {
-            while self.locked.load(Ordering::Relaxed) {
-                spins += 1;
-                if spins % 64 == 0 || cfg!(loom) {
-                    yield_now();
+            // The model checker, for which a load may go on showing an old value, looks with the exchange.
+            while !cfg!(loom) && self.locked.load(Ordering::Relaxed) {
+                spins = spins.wrapping_add(1);
+                if spins.is_multiple_of(64) {
+                    std::thread::yield_now();
                 } else {
                     std::hint::spin_loop();
                 }
             }
-            if !self.locked.swap(true, Ordering::Acquire) {
+            // A turn in vain is as good as one that begins later, which the checker explores anyway.
+            #[cfg(loom)]
+            {
+                loom::skip_branch();
+                loom::thread::yield_now();
+            }
+            if self.take() {
                 return;
             }
         }
     }
-}
-
-fn yield_now() {
-    #[cfg(loom)]
-    loom::thread::yield_now();
-    #[cfg(not(loom))]
-    std::thread::yield_now();
 }
 
 pub(crate) struct SpinGuard<'a, T> {

@@ -1,6 +1,9 @@
 //! Typed access to elements without copying: guards that keep conflicting operations away.
 
-#![allow(unsafe_code, reason = "elements are read and written through the storage's pointer")]
+#![allow(
+    unsafe_code,
+    reason = "elements are read and written through the storage's pointer"
+)]
 
 use crate::{Number, View};
 use bytemuck::Pod;
@@ -48,7 +51,9 @@ impl View {
     /// any thread; [`Kind::Device`] where there is no memory to read.
     #[track_caller]
     pub fn read<T: Number>(&self) -> Result<ReadGuard<T>> {
-        Ok(ReadGuard { elements: Elements::new(self, Mode::Read, "read")? })
+        Ok(ReadGuard {
+            elements: Elements::new(self, Mode::Read, "read")?,
+        })
     }
 
     /// Typed access for writing, without copying. Waits for operations on other threads. Counts as one
@@ -59,7 +64,9 @@ impl View {
     /// thread; [`Kind::ReadOnly`]; [`Kind::Device`] where there is no memory.
     #[track_caller]
     pub fn write<T: Number>(&self) -> Result<WriteGuard<T>> {
-        Ok(WriteGuard { elements: Elements::new(self, Mode::Write, "write")? })
+        Ok(WriteGuard {
+            elements: Elements::new(self, Mode::Write, "write")?,
+        })
     }
 }
 
@@ -80,8 +87,16 @@ impl<T: Number> Elements<T> {
         if view.device().is_meta() {
             return Err(Error::new(Kind::Device, "a tensor on meta has no elements").op(op));
         }
-        let hold = view.storage().guard(mode, Location::caller()).map_err(|e| e.op(op))?;
-        Ok(Elements { base: view.storage().data_mut(), view: view.clone(), hold, of: PhantomData })
+        let hold = view
+            .storage()
+            .guard(mode, Location::caller())
+            .map_err(|e| e.op(op))?;
+        Ok(Elements {
+            base: view.storage().data_mut(),
+            view: view.clone(),
+            hold,
+            of: PhantomData,
+        })
     }
 
     fn layout(&self) -> &Layout {
@@ -90,10 +105,14 @@ impl<T: Number> Elements<T> {
 
     fn position(&self, index: &[usize]) -> Option<usize> {
         let layout = self.layout();
-        let inside = index.len() == layout.rank()
-            && index.iter().zip(layout.sizes()).all(|(&i, &n)| i < n);
+        let inside =
+            index.len() == layout.rank() && index.iter().zip(layout.sizes()).all(|(&i, &n)| i < n);
         inside.then(|| {
-            let steps = index.iter().zip(layout.strides()).map(|(&i, &s)| i * s).sum::<usize>();
+            let steps = index
+                .iter()
+                .zip(layout.strides())
+                .map(|(&i, &s)| i * s)
+                .sum::<usize>();
             layout.offset() + steps
         })
     }
@@ -101,7 +120,9 @@ impl<T: Number> Elements<T> {
     fn get(&self, index: &[usize]) -> Option<T> {
         let at = self.position(index)?;
         // SAFETY: G1 and G2: a position of the layout.
-        Some(T::load(unsafe { self.base.cast::<T::Stored>().add(at).read() }))
+        Some(T::load(unsafe {
+            self.base.cast::<T::Stored>().add(at).read()
+        }))
     }
 
     /// All elements as they lie, when that is row-major order without gaps.
@@ -113,7 +134,10 @@ impl<T: Number> Elements<T> {
         match layout.numel() {
             0 => Some((std::ptr::NonNull::dangling().as_ptr(), 0)),
             // SAFETY: G1: in bounds.
-            n => Some((unsafe { self.base.cast::<T::Stored>().add(layout.offset()) }, n)),
+            n => Some((
+                unsafe { self.base.cast::<T::Stored>().add(layout.offset()) },
+                n,
+            )),
         }
     }
 
@@ -176,9 +200,17 @@ impl<T: Number> WriteGuard<T> {
 
     /// Writes one element; `false` outside of the shape.
     pub fn set(&mut self, index: impl AsRef<[usize]>, value: T) -> bool {
-        let Some(at) = self.elements.position(index.as_ref()) else { return false };
+        let Some(at) = self.elements.position(index.as_ref()) else {
+            return false;
+        };
         // SAFETY: G1 and G2: a position of the layout, and this guard is alone on the storage.
-        unsafe { self.elements.base.cast::<T::Stored>().add(at).write(value.store()) };
+        unsafe {
+            self.elements
+                .base
+                .cast::<T::Stored>()
+                .add(at)
+                .write(value.store())
+        };
         true
     }
 

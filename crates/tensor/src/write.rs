@@ -5,6 +5,7 @@
 
 use crate::View;
 use crate::backend::Arg;
+use osteon_memory::Origin;
 use osteon_spec::{
     Error, InternalOverlap, Kind, PartialOverlap, Placed, Result, overlaps, partial_overlap,
     shared_bytes,
@@ -67,18 +68,23 @@ fn check_pair(dst: &View, src: &View, op: &'static str) -> Result<()> {
         PartialOverlap::Partial => false,
         PartialOverlap::TooHard => !overlaps(a, b).unwrap_or(true),
     };
-    if right { Ok(()) } else { Err(overlap(dst, src, "").op(op)) }
+    if right {
+        Ok(())
+    } else {
+        Err(overlap(dst, src, "").op(op))
+    }
 }
 
-/// The quick test: different storages of our own never share a byte, nor do those of a device without
-/// addresses; foreign ones may.
+/// The quick test: different storages that are allocated here never share a byte (nor need their
+/// addresses be looked at, which another thread may be changing); foreign ones may.
 #[inline]
 fn are_apart(a: &View, b: &View) -> bool {
+    let is_own = |v: &View| matches!(v.storage().origin(), Origin::Allocated { .. });
     let end = |v: &View| v.storage().data_ptr().wrapping_add(v.storage().nbytes());
     !a.shares_storage(b)
-        && (end(a) <= b.storage().data_ptr()
-            || end(b) <= a.storage().data_ptr()
-            || a.storage().data_ptr().is_null())
+        && (is_own(a) && is_own(b)
+            || end(a) <= b.storage().data_ptr()
+            || end(b) <= a.storage().data_ptr())
 }
 
 /// Checks that `dst` and `src` share no byte at all, for an operation that reads elsewhere than it
@@ -100,15 +106,27 @@ pub(crate) fn placed<'a>(a: &'a View, b: &'a View) -> (Placed<'a>, Placed<'a>) {
     if a.shares_storage(b) {
         return (place(a), place(b));
     }
-    (place(a).at(a.storage().data_ptr().addr()), place(b).at(b.storage().data_ptr().addr()))
+    (
+        place(a).at(a.storage().data_ptr().addr()),
+        place(b).at(b.storage().data_ptr().addr()),
+    )
 }
 
 #[cold]
 fn overlap(dst: &View, src: &View, why: &str) -> Error {
     let (a, b) = placed(dst, src);
-    let base = if dst.shares_storage(src) { 0 } else { dst.storage().data_ptr().addr() };
+    let base = if dst.shares_storage(src) {
+        0
+    } else {
+        dst.storage().data_ptr().addr()
+    };
     let bytes = shared_bytes(a, b).map_or_else(String::new, |r| {
-        format!(" (bytes {}..{} of storage {})", r.start - base, r.end - base, dst.storage().id())
+        format!(
+            " (bytes {}..{} of storage {})",
+            r.start - base,
+            r.end - base,
+            dst.storage().id()
+        )
     });
     Error::new(
         Kind::Overlap,
