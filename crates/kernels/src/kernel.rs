@@ -8,6 +8,7 @@
 use crate::lane::computed_in;
 use crate::operand::{BLOCK, Block, Operand, Staging};
 use crate::par::par_for;
+use crate::tile;
 use crate::value::Value;
 use osteon_spec::{DType, Plan, Scalar};
 use std::ops::Range;
@@ -114,11 +115,26 @@ impl<const N: usize> Kernel<N> {
     /// # Safety
     /// The walk contract (see the [crate] documentation).
     pub unsafe fn run(&self, plan: &Plan<N>, ptrs: [*mut u8; N], dtypes: [DType; N]) {
+        match tile::across(plan, dtypes.map(DType::size)) {
+            // SAFETY: the caller's contract; the parts are the plan's elements, each once.
+            Some(dim) => tile::split(plan, dim, |part, unit| unsafe {
+                self.walk(part, ptrs, dtypes, unit);
+            }),
+            // SAFETY: the caller's contract.
+            None => unsafe { self.walk(plan, ptrs, dtypes, 1) },
+        }
+    }
+
+    /// Runs the loop over a plan as it is; threads share it in units of so many elements.
+    ///
+    /// # Safety
+    /// As [`Kernel::run`].
+    unsafe fn walk(&self, plan: &Plan<N>, ptrs: [*mut u8; N], dtypes: [DType; N], unit: usize) {
         let walk = Walk::new(self, plan, ptrs, dtypes);
-        par_for(plan.numel(), self.grain, |range| {
+        par_for(plan.numel() / unit, self.grain / unit, |range| {
             let walk = &walk;
             // SAFETY: the caller's contract; threads write disjoint elements.
-            unsafe { walk.run(range) }
+            unsafe { walk.run(range.start * unit..range.end * unit) }
         });
     }
 }

@@ -35,6 +35,7 @@ mod scatter;
 mod select;
 mod simd;
 mod ternary;
+mod tile;
 mod transpose;
 mod unary;
 mod value;

@@ -34,12 +34,14 @@ pub unsafe fn run<const N: usize>(
     dtypes: [DType; N],
 ) {
     let at = layouts.map(|layout| positions(shape, layout));
+    let position = |k: usize, i: usize| at[k][i] * dtypes[k].size();
     let single = Plan::new(&[], [(&Layout::contiguous(&[]).expect("a scalar"), 0); N]);
     let wanted = kernel.dtypes();
-    for i in 0..at[0].len() {
+    let numel: usize = shape.iter().product();
+    for i in 0..numel {
         let mut elements: [Value; N] = std::array::from_fn(|k| {
             // SAFETY: a position of the layout.
-            let own = unsafe { Value::load(ptrs[k].add(at[k][i] * dtypes[k].size()), dtypes[k]) };
+            let own = unsafe { Value::load(ptrs[k].add(position(k, i)), dtypes[k]) };
             convert(
                 own,
                 &[Some(dtypes[k]), kernel.via(k, dtypes[k]), Some(wanted[k])],
@@ -52,7 +54,7 @@ pub unsafe fn run<const N: usize>(
         let value = convert(elements[0], &steps);
         // SAFETY: a position of the layout.
         unsafe {
-            let to = ptrs[0].add(at[0][i] * dtypes[0].size());
+            let to = ptrs[0].add(position(0, i));
             std::ptr::copy_nonoverlapping(value.as_ptr(), to, dtypes[0].size());
         }
     }

@@ -3,6 +3,7 @@
 use crate::cast::cast_loop;
 use crate::kernel::{Loop, Params};
 use crate::runs::move_run;
+use crate::transpose::transpose_matrix;
 use osteon_spec::{DType, Plan};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -189,6 +190,22 @@ impl Operand {
     /// The part's positions may be read, and `to` has room.
     unsafe fn gather(&self, part: &Range<usize>, to: *mut u8) {
         let (mut to, width) = (to, self.width);
+        if let [inner, outer, ..] = self.plan.dims()
+            && outer.strides[0] == width as isize
+            && part.start.is_multiple_of(inner.size)
+            && part.len().is_multiple_of(inner.size)
+            && part.start / inner.size % outer.size + part.len() / inner.size <= outer.size
+        {
+            // Whole rows of an operand that lies across.
+            let (rows, cols) = (part.len() / inner.size, inner.size);
+            let row = (cols * width) as isize;
+            // SAFETY: the part's positions; `to` has room for it.
+            unsafe {
+                let from = self.at(part.start);
+                transpose_matrix((to, row), (from, inner.strides[0]), rows, cols, width);
+            }
+            return;
+        }
         self.plan
             .for_each_run_in(part.clone(), |[offset], len, [stride]| {
                 // SAFETY: the run's positions; `to` has room for the rest of the part.

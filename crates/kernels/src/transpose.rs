@@ -39,13 +39,7 @@ pub(crate) unsafe fn transpose(plan: &Plan<2>, dst: *mut u8, src: *const u8, wid
         dst_stride: rows.strides[0],
         src_stride: cols.strides[1],
         width,
-        tile: match width {
-            1 => tile::<1>,
-            2 => tile::<2>,
-            4 => tile::<4>,
-            8 => tile::<8>,
-            _ => tile::<16>,
-        },
+        tile: tile_of(width),
     };
     // The dims around a matrix, and blocks of the matrix inside them: a unit of work is a block.
     let block = side * BLOCK;
@@ -71,6 +65,33 @@ pub(crate) unsafe fn transpose(plan: &Plan<2>, dst: *mut u8, src: *const u8, wid
         }
     });
     true
+}
+
+/// Copies a small matrix of `rows` × `cols` elements: the destination is dense along a row, the source along a
+/// column; each is given with the bytes from one row, or column, to the next.
+///
+/// # Safety
+/// The elements may be read and written, and do not overlap.
+pub(crate) unsafe fn transpose_matrix(
+    (dst, dst_stride): (*mut u8, isize),
+    (src, src_stride): (*const u8, isize),
+    rows: usize,
+    cols: usize,
+    width: usize,
+) {
+    let tile = tile_of(width);
+    let task = Task {
+        dst,
+        src,
+        rows,
+        cols,
+        dst_stride,
+        src_stride,
+        width,
+        tile,
+    };
+    // SAFETY: the caller's contract.
+    unsafe { task.block(0, 0, 0..rows, 0..cols) };
 }
 
 /// The dims that are neither side of the matrix.
@@ -190,6 +211,18 @@ unsafe fn copy_line(dst: *mut u8, src: *const u8, bytes: usize) {
         } else {
             std::ptr::copy_nonoverlapping(src, dst, bytes);
         }
+    }
+}
+
+/// [`tile`] for elements of `width` bytes.
+fn tile_of(width: usize) -> unsafe fn(&mut Lines, &mut Lines) {
+    match width {
+        1 => tile::<1>,
+        2 => tile::<2>,
+        4 => tile::<4>,
+        8 => tile::<8>,
+        16 => tile::<16>,
+        _ => panic!("no element has {width} bytes"),
     }
 }
 

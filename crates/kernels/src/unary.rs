@@ -31,7 +31,8 @@ ops! {
     }
     /// `x`, or 0 where it is negative.
     Relu {
-        int: |x| x.max(0);
+        unsigned: |x| x;
+        signed: |x| x.max(0);
         float: |x| if x < 0.0 { 0.0 } else { x };
     }
     /// −1, 0 or 1; 0 for NaN.

@@ -357,15 +357,11 @@ fn zero_is_zero_in_every_dtype() {
     let layout = Layout::contiguous(&[4]).unwrap();
     let plan = Plan::row_major(&[4], [(&layout, 4)]);
     // SAFETY: four elements.
-    assert_eq!(
-        unsafe { count_nonzero(&plan, values.as_ptr().cast(), DType::F32) },
-        2
-    );
+    let count = unsafe { count_nonzero(&plan, values.as_ptr().cast(), DType::F32) };
+    assert_eq!(count, 2);
     let values = [F8E4M3FN(0), F8E4M3FN(0x80), F8E4M3FN(1), F8E4M3FN(0x7f)];
     let plan = Plan::row_major(&[4], [(&layout, 1)]);
     // SAFETY: four elements.
-    assert_eq!(
-        unsafe { count_nonzero(&plan, values.as_ptr().cast(), DType::F8E4M3FN) },
-        2
-    );
+    let count = unsafe { count_nonzero(&plan, values.as_ptr().cast(), DType::F8E4M3FN) };
+    assert_eq!(count, 2);
 }

@@ -79,6 +79,25 @@ impl<const N: usize> Plan<N> {
         plan
     }
 
+    /// A walk over these dims as they are, innermost first; dims of size 1 are left out.
+    ///
+    /// # Panics
+    /// When the product of the sizes does not fit.
+    pub fn from_dims(offsets: [isize; N], dims: impl IntoIterator<Item = PlanDim<N>>) -> Plan<N> {
+        let mut dims: SmallVec<[PlanDim<N>; 5]> =
+            dims.into_iter().filter(|d| d.size != 1).collect();
+        let sizes: SmallVec<[usize; 8]> = dims.iter().map(|d| d.size).collect();
+        let numel = checked_product(&sizes).expect("the sizes of a walk have been checked");
+        if numel == 0 {
+            dims.clear();
+        }
+        Plan {
+            dims,
+            offsets,
+            numel,
+        }
+    }
+
     /// The same elements with the dims in the order that suits the operands.
     #[must_use]
     pub fn sorted(mut self) -> Plan<N> {

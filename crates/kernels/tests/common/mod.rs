@@ -29,8 +29,8 @@ pub fn dense_or_stepped(shape: Vec<usize>) -> impl Strategy<Value = Layout> {
         .prop_map(move |(order, row_major, gaps, offset)| {
             let mut strides = Dims::from_elem(1, rank);
             let mut next = 1;
-            for i in 0..rank {
-                let d = if row_major { rank - 1 - i } else { order[i] };
+            for (i, &d) in order.iter().enumerate() {
+                let d = if row_major { rank - 1 - i } else { d };
                 let (step, extra) = gaps[d];
                 strides[d] = next * step;
                 next = next * step * shape[d].max(1) + extra;
