@@ -17,10 +17,12 @@ pub enum Arg {
     Bool(bool),
     Int(isize),
     Number(Number),
+    #[expect(dead_code, reason = "shown in messages")]
     Text(String),
     None,
     List(Vec<Arg>),
     DType(DType),
+    #[expect(dead_code, reason = "shown in messages")]
     MemoryFormat(String),
     Slice(Option<isize>, Option<isize>, Option<isize>),
     Ellipsis,
@@ -135,24 +137,6 @@ impl<'a> Call<'a> {
         self.as_tensor(self.need(place, name)?, name)
     }
 
-    /// A tensor that may be absent.
-    pub fn tensor_or_none(&self, place: usize, name: &str) -> Result<Option<&'a Tensor>, Stop> {
-        self.get(place, name)
-            .map(|a| self.as_tensor(a, name))
-            .transpose()
-    }
-
-    /// A list of tensors.
-    pub fn tensors(&self, place: usize, name: &str) -> Result<Vec<Tensor>, Stop> {
-        match self.need(place, name)? {
-            Arg::List(list) => list
-                .iter()
-                .map(|a| self.as_tensor(a, name).cloned())
-                .collect(),
-            other => Err(unwritable(name, "a list of tensors", other)),
-        }
-    }
-
     /// The tensor that an argument is.
     pub fn as_tensor(&self, arg: &Arg, name: &str) -> Result<&'a Tensor, Stop> {
         match arg {
@@ -189,14 +173,6 @@ impl<'a> Call<'a> {
         self.get(place, name).map(|a| as_ints(a, name)).transpose()
     }
 
-    /// Integers from this place on: a list, or as many arguments.
-    pub fn ints_from(&self, place: usize, name: &str) -> Result<Vec<isize>, Stop> {
-        match self.args.get(place) {
-            Some(Arg::Int(_)) => self.args[place..].iter().map(|a| as_int(a, name)).collect(),
-            _ => self.ints(place, name),
-        }
-    }
-
     /// A tensor, or a number in its place.
     pub fn operand(&self, place: usize, name: &str) -> Result<Operand<'a>, Stop> {
         match self.need(place, name)? {
@@ -218,12 +194,6 @@ impl<'a> Call<'a> {
     /// A number for a float parameter.
     pub fn float(&self, place: usize, name: &str) -> Result<f64, Stop> {
         as_float(self.need(place, name)?, name)
-    }
-
-    /// A float, or what PyTorch takes in its absence.
-    pub fn float_or(&self, place: usize, name: &str, absent: f64) -> Result<f64, Stop> {
-        self.get(place, name)
-            .map_or(Ok(absent), |a| as_float(a, name))
     }
 
     /// A number of any kind.
@@ -254,15 +224,6 @@ impl<'a> Call<'a> {
             Some(Arg::Bool(b)) => Ok(*b),
             Some(Arg::Int(n)) => Ok(*n != 0),
             Some(other) => Err(unwritable(name, "a bool", other)),
-        }
-    }
-
-    /// A word, or what PyTorch takes in its absence.
-    pub fn text_or(&self, place: usize, name: &str, absent: &'a str) -> Result<&'a str, Stop> {
-        match self.get(place, name) {
-            None => Ok(absent),
-            Some(Arg::Text(s)) => Ok(s),
-            Some(other) => Err(unwritable(name, "a string", other)),
         }
     }
 

@@ -110,3 +110,53 @@ fn picked(input: &Observed, dim: Option<isize>, indices: &[Number]) -> Option<Ve
     };
     indices.iter().enumerate().map(pick).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::tensors::make;
+    use osteon::DType;
+    use serde_json::json;
+
+    /// Whether these indices are as right as the recorded 1, 0, 2 for a sort of 1, 0, 1.
+    fn right(kwargs: serde_json::Value, indices: [i128; 3]) -> bool {
+        let line = json!({
+            "op": "sort", "dtype": "float64", "kwargs": kwargs,
+            "args": [{"tensor": {"dtype": "float64", "shape": [3], "stride": [1], "offset": 0, "storage": [1, 0, 1]}}],
+            "out": [{"dtype": "float64", "shape": [3], "stride": [1], "offset": 0, "alias_of": null, "values": [0, 1, 1]},
+                    {"dtype": "int64", "shape": [3], "stride": [1], "offset": 0, "alias_of": null, "values": [1, 0, 2]}]
+        });
+        let case = Case::parse(&line.to_string()).expect("a case");
+        let want = Expected::parse(&line["out"][1]).expect("a result");
+        let input = make(&[1, 0, 1].map(Number::Int), &[3], DType::F64).expect("memory");
+        let got = make(&indices.map(Number::Int), &[3], DType::I64).expect("memory");
+        equally_right(&case, 1, &want, &Output::Tensor(got), &[input])
+    }
+
+    #[test]
+    fn any_index_of_an_equal_value_is_right() {
+        assert!(right(json!({}), [1, 0, 2]));
+        assert!(right(json!({}), [1, 2, 0]));
+        assert!(!right(json!({}), [0, 1, 2]));
+        assert!(!right(json!({}), [1, 2, 3]));
+        assert!(!right(json!({"stable": true}), [1, 2, 0]));
+    }
+
+    #[test]
+    fn indices_along_a_dim_are_looked_up_in_their_line() {
+        let input =
+            make(&[1, 2, 3, 4, 5, 6].map(Number::Int), &[2, 3], DType::I64).expect("memory");
+        let input = Observed::of(&input).expect("values");
+        let at = |dim, indices: &[i128]| {
+            let indices: Vec<Number> = indices.iter().map(|n| Number::Int(*n)).collect();
+            format!(
+                "{:?}",
+                picked(&input, dim, &indices).expect("indices in range")
+            )
+        };
+        assert_eq!(at(Some(0), &[1, 0, 1]), "[4, 2, 6]");
+        assert_eq!(at(Some(-1), &[2, 0]), "[3, 4]");
+        assert_eq!(at(Some(1), &[2, 0, 0, 1]), "[3, 1, 4, 5]");
+        assert_eq!(at(None, &[5]), "[6]");
+    }
+}

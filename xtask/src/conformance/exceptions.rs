@@ -3,26 +3,80 @@
 
 use osteon::DType;
 
-use super::case::Case;
+use super::report::Verdict;
+
+/// What differs, where.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The operation to blame.
+    pub op: String,
+    /// The dtype of what it worked on, or of what it made.
+    pub dtype: Option<DType>,
+    /// In words.
+    pub detail: String,
+}
 
 struct Rule {
-    op: &'static str,
-    dtype: Option<DType>,
-    /// Whether the rule is about this case and this difference.
-    applies: fn(&Case, &str) -> bool,
+    ops: &'static [&'static str],
+    applies: fn(Option<DType>, &str) -> bool,
     reason: &'static str,
 }
 
-const RULES: &[Rule] = &[];
+const RULES: &[Rule] = &[Rule {
+    ops: &[
+        "atan2",
+        "fmax",
+        "fmin",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "maximum",
+        "minimum",
+    ],
+    applies: |_, detail| detail.ends_with("must fail (TypeError)"),
+    reason: "every operation on two tensors takes a number as the second, and PyTorch's takes it for some only",
+}];
 
-/// The reason why a difference is right, where a rule gives one.
-pub fn reason(case: &Case, difference: &str) -> Option<&'static str> {
-    let of_case = |rule: &&Rule| {
-        rule.op == case.op
-            && rule
-                .dtype
-                .is_none_or(|d| case.recorded().iter().any(|t| t.dtype == d))
-            && (rule.applies)(case, difference)
-    };
-    RULES.iter().find(of_case).map(|rule| rule.reason)
+impl Difference {
+    /// A failure, or an exception where a rule says why it is right.
+    pub fn verdict(self) -> Verdict {
+        let about = |rule: &&Rule| {
+            rule.ops.contains(&self.op.as_str()) && (rule.applies)(self.dtype, &self.detail)
+        };
+        match RULES.iter().find(about) {
+            Some(rule) => Verdict::Excepted(rule.reason),
+            None => Verdict::Failed(self.op, self.detail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_excepts_its_own_difference_and_no_other() {
+        let excepted = |op: &str, detail: &str| {
+            let (op, detail) = (op.to_owned(), detail.to_owned());
+            matches!(
+                Difference {
+                    op,
+                    dtype: Some(DType::F32),
+                    detail
+                }
+                .verdict(),
+                Verdict::Excepted(_)
+            )
+        };
+        assert!(excepted(
+            "maximum",
+            "succeeds where it must fail (TypeError)"
+        ));
+        assert!(!excepted(
+            "maximum",
+            "succeeds where it must fail (RuntimeError)"
+        ));
+        assert!(!excepted("maximum", "shape is [1], want [2]"));
+        assert!(!excepted("add", "succeeds where it must fail (TypeError)"));
+    }
 }

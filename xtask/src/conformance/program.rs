@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use osteon::Tensor;
+use osteon::{DType, Tensor};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::call::Stop;
+use super::exceptions::Difference;
 use super::observe::{Observed, requested_bytes};
 use super::report::Verdict;
 use super::steps;
@@ -50,12 +51,19 @@ struct Expected {
 
 type Variables = BTreeMap<String, Tensor>;
 
-/// What differed: the operation to blame, and in which way.
-type Difference = (String, String);
-
 enum End {
     Differs(Difference),
     Missing(String),
+}
+
+impl End {
+    fn differs(op: &str, dtype: Option<DType>, detail: String) -> End {
+        End::Differs(Difference {
+            op: op.to_owned(),
+            dtype,
+            detail,
+        })
+    }
 }
 
 impl Program {
@@ -76,7 +84,7 @@ impl Program {
             .and_then(|()| self.compare(&variables, &makers, requested_bytes() - before));
         match ended {
             Ok(()) => Verdict::Passed,
-            Err(End::Differs((op, detail))) => Verdict::Failed(op, detail),
+            Err(End::Differs(difference)) => difference.verdict(),
             Err(End::Missing(op)) => Verdict::Missing(op),
         }
     }
@@ -91,7 +99,8 @@ impl Program {
         for (name, expected) in &self.expect {
             let blame = |detail: String| {
                 let op = makers.get(name.as_str()).copied().unwrap_or("drop");
-                End::Differs((op.to_owned(), format!("{name}: {detail}")))
+                let dtype = variables.get(name).map(Tensor::dtype);
+                End::differs(op, dtype, format!("{name}: {detail}"))
             };
             let tensor = variables
                 .get(name)
@@ -104,12 +113,13 @@ impl Program {
                 .map_err(blame)?;
         }
         if let Some(name) = variables.keys().find(|n| !self.expect.contains_key(*n)) {
-            return Err(End::Differs((
-                makers[name.as_str()].to_owned(),
+            return Err(End::differs(
+                makers[name.as_str()],
+                None,
                 format!("{name}: is still bound"),
-            )));
+            ));
         }
-        let accounting = |detail| End::Differs(("(accounting)".to_owned(), detail));
+        let accounting = |detail| End::differs("(accounting)", None, detail);
         if let Some(want) = self.live_storages.filter(|n| *n != storages.count()) {
             return Err(accounting(format!(
                 "{} live storages, want {want}",
@@ -130,7 +140,12 @@ impl Step {
         makers: &mut HashMap<&'a str, &'a str>,
         watch: &mut dyn FnMut(&str),
     ) -> Result<(), End> {
-        let blame = |detail: String| End::Differs((self.op.clone(), detail));
+        let dtype = self
+            .inputs
+            .first()
+            .and_then(|name| variables.get(name))
+            .map(Tensor::dtype);
+        let blame = |detail: String| End::differs(&self.op, dtype, detail);
         if self.op == "drop" {
             for name in &self.inputs {
                 variables

@@ -1,6 +1,6 @@
 //! Views, and what moves elements without changing them.
 
-use osteon::DType;
+use osteon::{DType, Index};
 
 use super::super::args::{Arg, Call};
 use super::super::call::Stop;
@@ -13,6 +13,7 @@ pub fn views(op: &str, c: &Call<'_>) -> Made {
     let x = || c.tensor(0, "input");
     match op {
         "T" => one(x()?.T()?),
+        "__getitem__" => one(x()?.i(indices(c)?)?),
         "mT" => one(x()?.mT()?),
         "t" => one(x()?.t()?),
         "as_strided" => one(x()?.as_strided(
@@ -57,6 +58,28 @@ pub fn views(op: &str, c: &Call<'_>) -> Made {
         "view_as_complex" => one(x()?.view_as_complex()?),
         "view_as_real" => one(x()?.view_as_real()?),
         _ => Err(Stop::Missing),
+    }
+}
+
+/// The index tuple of `__getitem__`; tensors among the indices are another operation.
+fn indices(c: &Call<'_>) -> Result<Vec<Index>, Stop> {
+    let index = |arg: &Arg| {
+        Ok(match arg {
+            Arg::Int(i) => Index::Int(*i),
+            Arg::Slice(start, end, step) => Index::Slice {
+                start: *start,
+                end: *end,
+                step: step.unwrap_or(1),
+            },
+            Arg::Ellipsis => Index::Ellipsis,
+            Arg::None => Index::NewAxis,
+            _ => return Err(Stop::Missing),
+        })
+    };
+    match c.get(1, "index") {
+        Some(Arg::List(list)) => list.iter().map(index).collect(),
+        Some(single) => Ok(vec![index(single)?]),
+        None => Err(Stop::Unreadable("there is no index".to_owned())),
     }
 }
 
