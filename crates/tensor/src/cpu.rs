@@ -1,6 +1,9 @@
 //! The CPU: storages are held, and kernels walk a plan over their bytes.
 
-#![allow(unsafe_code, reason = "kernels take pointers; here views become pointers that satisfy them")]
+#![allow(
+    unsafe_code,
+    reason = "kernels take pointers; here views become pointers that satisfy them"
+)]
 
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
@@ -66,7 +69,27 @@ fn run<const N: usize>(kernel: &Kernel<N>, dst: &View, args: [Arg<'_>; N]) -> Re
 
 #[cold]
 fn undefined(name: impl std::fmt::Debug, dtype: DType) -> Error {
-    Error::new(Kind::DType, format!("{name:?} is not defined for {dtype}; cast with to() first"))
+    Error::new(
+        Kind::DType,
+        format!("{name:?} is not defined for {dtype}; cast with to() first"),
+    )
+}
+
+/// Checks that bytes from outside are those of all elements: what makes them, [`crate::Data`], may be a user's
+/// own code.
+fn check_length(view: &View, bytes: usize) -> Result<()> {
+    if view.nbytes() == bytes {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Shape,
+        format!(
+            "shape {:?} of {} is {} bytes, but the elements given are {bytes}",
+            view.shape(),
+            view.dtype(),
+            view.nbytes()
+        ),
+    ))
 }
 
 /// One element at a position of a storage, in elements.
@@ -76,7 +99,10 @@ fn undefined(name: impl std::fmt::Debug, dtype: DType) -> Error {
 unsafe fn element(view: &View, position: usize) -> Scalar {
     // SAFETY: the caller's promise, and S1 of the storage.
     unsafe {
-        let at = view.storage().data_ptr().add(position * view.element_size());
+        let at = view
+            .storage()
+            .data_ptr()
+            .add(position * view.element_size());
         Value::load(at, view.dtype()).read(view.dtype())
     }
 }
@@ -84,7 +110,11 @@ unsafe fn element(view: &View, position: usize) -> Scalar {
 impl Backend for Cpu {
     fn copy(&self, dst: &View, src: &View) -> Result<()> {
         if dst.dtype() != src.dtype() {
-            return run(&kernels::cast(src.dtype(), dst.dtype()), dst, [dst.into(), src.into()]);
+            return run(
+                &kernels::cast(src.dtype(), dst.dtype()),
+                dst,
+                [dst.into(), src.into()],
+            );
         }
         let _held = held(dst, [Arg::View(src)])?;
         if dst.numel() == 0 {
@@ -93,7 +123,14 @@ impl Backend for Cpu {
         let size = dst.element_size();
         let plan = Plan::new(dst.shape(), [(dst.layout(), size), (src.layout(), size)]);
         // SAFETY: as in `run`.
-        unsafe { kernels::copy(&plan, dst.storage().data_mut(), src.storage().data_ptr(), size) };
+        unsafe {
+            kernels::copy(
+                &plan,
+                dst.storage().data_mut(),
+                src.storage().data_ptr(),
+                size,
+            )
+        };
         Ok(())
     }
 
@@ -111,11 +148,12 @@ impl Backend for Cpu {
     }
 
     fn upload(&self, dst: &View, bytes: &[u8]) -> Result<()> {
-        debug_assert!(dst.layout().is_contiguous() && dst.nbytes() == bytes.len());
+        debug_assert!(dst.layout().is_contiguous());
+        check_length(dst, bytes.len())?;
         let _held = held::<0>(dst, [])?;
         if !bytes.is_empty() {
             let at = dst.storage_offset() * dst.element_size();
-            // SAFETY: a contiguous view of this many bytes, in bounds, held alone; `bytes` is borrowed from
+            // SAFETY: a contiguous view of exactly this many bytes, in bounds, held alone; `bytes` is borrowed from
             // elsewhere.
             unsafe {
                 let to = dst.storage().data_mut().add(at);
@@ -127,7 +165,10 @@ impl Backend for Cpu {
 
     fn generate(&self, dst: &View, item: &dyn Fn(usize) -> Scalar) -> Result<()> {
         let _held = held::<0>(dst, [])?;
-        let (size, step) = (dst.element_size(), dst.stride().first().copied().unwrap_or(0));
+        let (size, step) = (
+            dst.element_size(),
+            dst.stride().first().copied().unwrap_or(0),
+        );
         for i in 0..dst.numel() {
             let value = Value::new(item(i), dst.dtype());
             let at = (dst.storage_offset() + i * step) * size;
@@ -141,7 +182,7 @@ impl Backend for Cpu {
     }
 
     fn download(&self, src: &View, bytes: &mut [u8]) -> Result<()> {
-        debug_assert!(src.nbytes() == bytes.len());
+        check_length(src, bytes.len())?;
         let _held = hold(&[src.storage()], &[])?;
         if bytes.is_empty() {
             return Ok(());
@@ -195,24 +236,12 @@ impl Backend for Cpu {
         run(&kernel.with(numbers), dst, [dst.into(), a, b, c])
     }
 
-    fn compare(
-        &self,
-        op: CompareOp,
-        dtype: DType,
-        dst: &View,
-        [a, b]: [Arg<'_>; 2],
-    ) -> Result<()> {
+    fn compare(&self, op: CompareOp, dtype: DType, dst: &View, [a, b]: [Arg<'_>; 2]) -> Result<()> {
         let kernel = kernels::compare(op, dtype).ok_or_else(|| undefined(op, dtype))?;
         run(&kernel, dst, [dst.into(), a, b])
     }
 
-    fn indexed(
-        &self,
-        what: Move<'_>,
-        dst: &View,
-        src: Arg<'_>,
-        how: &Indexed<'_>,
-    ) -> Result<()> {
+    fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()> {
         let mut reads: Vec<&Storage> = how.pointers.iter().map(|p| p.index.storage()).collect();
         let number = match src {
             Arg::View(_) => Value::ZERO,
@@ -229,7 +258,10 @@ impl Backend for Cpu {
         let size = dst.element_size();
         let bytes = |n: &usize| (n * size) as isize;
         let plan = |walk: &Walk, offsets: [isize; 2]| {
-            let strides = walk.strides.each_ref().map(|s| s.iter().map(bytes).collect::<Vec<_>>());
+            let strides = walk
+                .strides
+                .each_ref()
+                .map(|s| s.iter().map(bytes).collect::<Vec<_>>());
             Plan::from_strides(&walk.shape, offsets, strides.each_ref().map(Vec::as_slice))
         };
         let offsets = [bytes(&dst.storage_offset()), bytes(&src_offset)];
@@ -247,7 +279,10 @@ impl Backend for Cpu {
             if let Some((at, value)) = unsafe { index.first_out_of_range(p.wrap) } {
                 return Err(Error::new(
                     Kind::Index,
-                    format!("index {value}, at place {at} of the index tensor, is out of range for a dim of size {}", p.size),
+                    format!(
+                        "index {value}, at place {at} of the index tensor, is out of range for a dim of size {}",
+                        p.size
+                    ),
                 ));
             }
             indices.push(index);
@@ -265,8 +300,8 @@ impl Backend for Cpu {
                 Move::Get => walk.get(dst_ptr, src_ptr, size),
                 Move::Set => walk.set(dst_ptr, src_ptr, size),
                 Move::Reduce(op, numbers) => {
-                    let kernel =
-                        kernels::binary(op, dst.dtype()).ok_or_else(|| undefined(op, dst.dtype()))?;
+                    let kernel = kernels::binary(op, dst.dtype())
+                        .ok_or_else(|| undefined(op, dst.dtype()))?;
                     walk.reduce(&kernel.with(numbers), dst_ptr, src_ptr, dst.dtype());
                 }
             }
@@ -275,6 +310,10 @@ impl Backend for Cpu {
     }
 
     fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()> {
-        run(&kernels::select(dst.dtype()), dst, [dst.into(), condition.into(), a, b])
+        run(
+            &kernels::select(dst.dtype()),
+            dst,
+            [dst.into(), condition.into(), a, b],
+        )
     }
 }
