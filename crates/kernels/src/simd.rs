@@ -1,6 +1,10 @@
 //! One loop, compiled for several instruction sets, chosen once at run time.
+//!
+//! Debug builds have the baseline only: a third of the code to compile. What runs the other variants is
+//! built with optimisation: the conformance programs and the benches.
 
 /// What the CPU offers to loops.
+#[cfg(not(debug_assertions))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// What the target guarantees (SSE2 on x86-64).
@@ -12,6 +16,7 @@ pub(crate) enum Level {
 }
 
 /// The best level of this CPU. The detection is cached by the standard library.
+#[cfg(not(debug_assertions))]
 pub(crate) fn level() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
@@ -45,7 +50,7 @@ macro_rules! simd_loop {
     }};
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 macro_rules! variants {
     ($n:literal, $body:ident) => {{
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c")]
@@ -70,7 +75,7 @@ macro_rules! variants {
     }};
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
 macro_rules! variants {
     ($n:literal, $body:ident) => {
         $body as $crate::kernel::Loop<$n>

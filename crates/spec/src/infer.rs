@@ -19,6 +19,14 @@ impl Operand {
     pub fn new(dtype: DType, rank: usize) -> Operand {
         if rank == 0 { Operand::ZeroDim(dtype) } else { Operand::Tensor(dtype) }
     }
+
+    /// Whether it is `bool`, or the number `true` or `false`.
+    pub fn is_bool(&self) -> bool {
+        match *self {
+            Operand::Tensor(d) | Operand::ZeroDim(d) => d == DType::Bool,
+            Operand::Number(c) => c == Category::Bool,
+        }
+    }
 }
 
 impl From<Scalar> for Operand {

@@ -143,6 +143,13 @@ impl Call<'_> {
                 Arg::Number(n) => Operand::from(*n),
             })
             .collect();
+        if self.op == Op::Binary(BinaryOp::Sub) && operands.iter().any(Operand::is_bool) {
+            return Err(Error::new(
+                Kind::DType,
+                "subtraction with bool is not supported; use bitwise_xor() or logical_not()",
+            )
+            .op(self.name));
+        }
         let promoted = result_type(&operands).map_err(|e| e.op(self.name))?;
         let compute = match self.compute {
             Compute::Float if promoted.category() < Category::Float => DType::F32,
@@ -169,9 +176,17 @@ impl Call<'_> {
 
     /// The layout of a fresh result.
     fn layout(&self) -> Result<Layout> {
-        let inputs: SmallVec<[&Layout; 4]> = self.views().map(View::layout).collect();
+        // A number is a 0-dim input, without a say in the order of dims.
+        let scalar = Layout::scalar();
+        let inputs: SmallVec<[&Layout; 4]> = self
+            .args
+            .iter()
+            .map(|arg| match arg {
+                Arg::View(v) => v.layout(),
+                Arg::Number(_) => &scalar,
+            })
+            .collect();
         let layout = match inputs[..] {
-            [] => Ok(Layout::scalar()),
             [only] => elementwise_output(&[only], only.sizes()),
             _ => {
                 let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|l| l.sizes()).collect();
