@@ -11,14 +11,15 @@ use std::path::{Component, Path, PathBuf};
 /// The longest index that is read.
 const MAX_INDEX: u64 = 100_000_000;
 
-#[derive(Deserialize)]
-struct Index {
+/// Which shard holds which tensor.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Index {
     weight_map: BTreeMap<String, String>,
     #[serde(default)]
     metadata: Metadata,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Metadata {
     // Written as a float by some tools.
     total_size: Option<f64>,
@@ -32,12 +33,9 @@ pub(crate) fn is_index(path: &Path) -> bool {
 /// One catalog for each shard, in the order of their names. What is odd about the index is among the
 /// first one's warnings.
 pub(crate) fn catalogs(path: &Path) -> Result<Vec<Catalog>> {
-    let index = read(path).map_err(|e| e.context(path.display()))?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let files: BTreeSet<&str> = index.weight_map.values().map(String::as_str).collect();
+    let index = read(path)?;
     let mut catalogs = Vec::new();
-    for file in files {
-        let shard = shard_path(folder, file).map_err(|e| e.context(path.display()))?;
+    for (file, shard) in index.shards(path)? {
         catalogs.push((file, catalog_file(&shard)?));
     }
     let warnings = check(&index, &catalogs).map_err(|e| e.context(path.display()))?;
@@ -48,16 +46,39 @@ pub(crate) fn catalogs(path: &Path) -> Result<Vec<Catalog>> {
     Ok(catalogs)
 }
 
-fn read(path: &Path) -> Result<Index> {
-    let source = Source::open(path)?;
-    if source.len() > MAX_INDEX {
-        return Err(bad(format!(
-            "is an index of {} bytes; at most {MAX_INDEX} are read",
-            source.len()
-        )));
+/// Reads an index, without looking at its shards.
+pub(crate) fn read(path: &Path) -> Result<Index> {
+    let read = || {
+        let source = Source::open(path)?;
+        if source.len() > MAX_INDEX {
+            let len = source.len();
+            return Err(bad(format!(
+                "is an index of {len} bytes; at most {MAX_INDEX} are read"
+            )));
+        }
+        serde_json::from_slice(&source.read_vec(0, source.len())?)
+            .map_err(|e| bad(format!("is not an index of shards: {e}")))
+    };
+    read().map_err(|e| e.context(path.display()))
+}
+
+impl Index {
+    /// The shards, each once, by the index's name for it and as a path.
+    pub fn shards(&self, path: &Path) -> Result<Vec<(&str, PathBuf)>> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let files: BTreeSet<&str> = self.weight_map.values().map(String::as_str).collect();
+        let shard = |file| Ok((file, shard_path(folder, file)?));
+        files
+            .into_iter()
+            .map(shard)
+            .collect::<Result<_>>()
+            .map_err(|e| e.context(path.display()))
     }
-    serde_json::from_slice(&source.read_vec(0, source.len())?)
-        .map_err(|e| bad(format!("is not an index of shards: {e}")))
+
+    /// The shard that holds a tensor.
+    pub fn file_of(&self, name: &str) -> Option<&str> {
+        self.weight_map.get(name).map(String::as_str)
+    }
 }
 
 /// A shard's path: below the index's folder, whatever the index says.

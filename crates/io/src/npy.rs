@@ -5,7 +5,8 @@ use crate::catalog::{
 };
 use crate::error::{bad, count};
 use crate::source::Source;
-use osteon_spec::{DType, Dims, Layout, MAX_RANK, Result, checked_product};
+use osteon_spec::{DType, Dims, Error, Kind, Layout, MAX_RANK, Result, checked_product};
+use osteon_tensor::View;
 use std::path::Path;
 
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -123,9 +124,42 @@ const CODES: [(&str, DType); 14] = [
     ("c16", DType::C128),
 ];
 
-/// The code of a dtype, if NumPy has it.
-pub(crate) fn code(dtype: DType) -> Option<&'static str> {
-    CODES.iter().find(|(_, d)| *d == dtype).map(|(c, _)| *c)
+/// The header of a tensor in row-major order, padded so that the array begins at a multiple of 64 bytes.
+pub(crate) fn encode(view: &View) -> Result<Vec<u8>> {
+    let Some((code, _)) = CODES.iter().find(|(_, d)| *d == view.dtype()) else {
+        let message = format!(
+            "NumPy has no dtype {}; cast the tensor with to() first",
+            view.dtype()
+        );
+        return Err(Error::new(Kind::DType, message));
+    };
+    let order = match view.element_size() {
+        1 => '|',
+        _ if cfg!(target_endian = "little") => '<',
+        _ => '>',
+    };
+    let shape = match view.shape() {
+        [n] => format!("({n},)"),
+        dims => format!(
+            "({})",
+            dims.iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    };
+    let mut text =
+        format!("{{'descr': '{order}{code}', 'fortran_order': False, 'shape': {shape}, }}");
+    // Magic, version and length take 10 bytes; the text ends with a line feed.
+    let len = (10 + text.len() + 1).next_multiple_of(64) - 10;
+    text.extend(std::iter::repeat_n(' ', len - 1 - text.len()));
+    text.push('\n');
+    // The text of 64 dims stays far below the 65,535 bytes of version 1.
+    let mut header = MAGIC.to_vec();
+    header.extend([1, 0]);
+    header.extend((len as u16).to_le_bytes());
+    header.extend(text.as_bytes());
+    Ok(header)
 }
 
 #[derive(Debug, PartialEq)]

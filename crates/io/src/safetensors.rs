@@ -1,12 +1,14 @@
 //! The safetensors format: a length, a JSON header, the tensors' bytes without a gap.
 
+use crate::atomic::{Out, put};
 use crate::catalog::{
     ByteOrder, Catalog, DataLocation, Encoding, Format, StorageEntry, TensorEntry, Warning,
     WarningKind,
 };
 use crate::error::{bad, count};
+use crate::save::{Held, Tensors};
 use crate::source::Source;
-use osteon_spec::{DType, Dims, Layout, Result, checked_product};
+use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, checked_product};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use std::collections::{BTreeMap, HashSet};
@@ -14,10 +16,10 @@ use std::fmt;
 use std::path::Path;
 
 /// The longest header that the format allows.
-pub(crate) const MAX_HEADER: u64 = 100_000_000;
+const MAX_HEADER: u64 = 100_000_000;
 
 /// The dtypes that the format names. Those without a [`DType`] here have a size in bits all the same.
-const DTYPES: [(&str, Option<DType>, u64); 23] = [
+const DTYPES: [(&str, Option<DType>, u64); 22] = [
     ("BOOL", Some(DType::Bool), 8),
     ("U8", Some(DType::U8), 8),
     ("I8", Some(DType::I8), 8),
@@ -32,7 +34,6 @@ const DTYPES: [(&str, Option<DType>, u64); 23] = [
     ("U64", Some(DType::U64), 64),
     ("F64", Some(DType::F64), 64),
     ("C64", Some(DType::C64), 64),
-    ("C128", Some(DType::C128), 128),
     ("F8_E4M3", Some(DType::F8E4M3FN), 8),
     ("F8_E5M2", Some(DType::F8E5M2), 8),
     ("F8_E8M0", None, 8),
@@ -44,11 +45,12 @@ const DTYPES: [(&str, Option<DType>, u64); 23] = [
 ];
 
 /// The format's name for a dtype.
-pub(crate) fn dtype_name(dtype: DType) -> &'static str {
-    DTYPES
-        .iter()
-        .find(|(_, d, _)| *d == Some(dtype))
-        .map_or("", |(name, _, _)| name)
+fn dtype_name(dtype: DType) -> Result<&'static str> {
+    let found = DTYPES.iter().find(|(_, d, _)| *d == Some(dtype));
+    found.map(|(name, _, _)| *name).ok_or_else(|| {
+        let message = format!("safetensors has no dtype {dtype}; cast the tensor with to() first");
+        Error::new(Kind::DType, message)
+    })
 }
 
 /// A length that can be one, then the brace that every header begins with.
@@ -245,4 +247,50 @@ fn dims(shape: &[u64]) -> Result<Dims> {
                 "has the shape {shape:?}, too large for this machine"
             ))
         })
+}
+
+/// Writes tensors dense, in the order of the format's own serialiser: wide elements first, so that all
+/// are aligned, then by name.
+pub(crate) fn write(tensors: &Tensors<'_>, out: &mut Out) -> Result<()> {
+    let mut order: Vec<&Held<'_>> = tensors.list.iter().collect();
+    order.sort_by_key(|t| (std::cmp::Reverse(t.view.element_size()), t.name));
+    // Strings cannot fail to be written as JSON.
+    let quoted = |s: &str| serde_json::Value::from(s).to_string();
+    let mut header = String::from(r#"{"__metadata__":{"format":"pt"}"#);
+    let mut at = 0;
+    for t in &order {
+        if t.name == "__metadata__" {
+            return Err(Error::new(
+                Kind::Value,
+                "no tensor can be named \"__metadata__\"",
+            ));
+        }
+        let end = at + t.view.nbytes();
+        header += &format!(
+            r#",{}:{{"dtype":"{}","shape":{},"data_offsets":[{at},{end}]}}"#,
+            quoted(t.name),
+            dtype_name(t.view.dtype())?,
+            serde_json::json!(t.view.shape())
+        );
+        at = end;
+    }
+    header.push('}');
+    header.extend(std::iter::repeat_n(
+        ' ',
+        header.len().next_multiple_of(8) - header.len(),
+    ));
+    if header.len() as u64 > MAX_HEADER {
+        return Err(Error::new(
+            Kind::Value,
+            format!(
+                "a header of {} bytes; the format allows {MAX_HEADER}",
+                header.len()
+            ),
+        ));
+    }
+    put(out, &(header.len() as u64).to_le_bytes())?;
+    put(out, header.as_bytes())?;
+    order
+        .into_iter()
+        .try_for_each(|t| tensors.write_dense(t, out))
 }

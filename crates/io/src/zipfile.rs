@@ -354,7 +354,7 @@ fn no_overlap(records: &[Record]) -> Result<()> {
 }
 
 /// A relative path without `..`, as records have.
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('/')
         && !name.contains(['\\', '\0'])

@@ -99,7 +99,7 @@ pub(super) fn storage_class(module: &str, name: &str) -> Option<(Option<DType>, 
 }
 
 /// The name of the storage class of a dtype that has one; the newer dtypes have none.
-pub(crate) fn storage_class_name(dtype: DType) -> Option<&'static str> {
+pub(super) fn storage_class_name(dtype: DType) -> Option<&'static str> {
     let found = STORAGES
         .iter()
         .find(|(n, d, _)| *d == Some(dtype) && *n != "UntypedStorage");

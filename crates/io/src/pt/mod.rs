@@ -7,11 +7,12 @@ mod pack;
 mod rebuild;
 mod rewrite;
 mod tar;
+mod write;
 mod zip;
 
-pub(crate) use globals::storage_class_name;
 pub(crate) use rewrite::rewrite;
 pub(crate) use tar::is_ustar;
+pub(crate) use write::write;
 pub(crate) use zip::is_checkpoint;
 
 use crate::catalog::{

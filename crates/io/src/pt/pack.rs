@@ -28,22 +28,22 @@ pub(super) enum Pieces {
 
 /// Packs a storage of `nbytes` for the tensors on it; its size must stay a multiple of `item_size`.
 pub(super) fn pack(nbytes: u64, item_size: u64, tensors: &[&Tensor]) -> Result<Packing> {
-    if let [t] = tensors {
-        if let Some(layout) = dense(&t.layout)? {
-            let size = t.dtype.size();
-            let bytes = (layout.required_len() * size) as u64;
-            if bytes.is_multiple_of(item_size) {
-                let (pieces, layout) = match bytes == nbytes {
-                    true => (Pieces::Whole, t.layout.clone()),
-                    false => (Pieces::Dense(t.layout.clone(), size), layout),
-                };
-                return Ok(Packing {
-                    pieces,
-                    nbytes: bytes,
-                    layouts: vec![layout],
-                    holes: 0,
-                });
-            }
+    if let [t] = tensors
+        && let Some(layout) = dense(&t.layout)?
+    {
+        let size = t.dtype.size();
+        let bytes = (layout.required_len() * size) as u64;
+        if bytes.is_multiple_of(item_size) {
+            let (pieces, layout) = match bytes == nbytes {
+                true => (Pieces::Whole, t.layout.clone()),
+                false => (Pieces::Dense(t.layout.clone(), size), layout),
+            };
+            return Ok(Packing {
+                pieces,
+                nbytes: bytes,
+                layouts: vec![layout],
+                holes: 0,
+            });
         }
     }
     share(nbytes, item_size, tensors)

@@ -257,9 +257,11 @@ impl Pickled {
     }
 }
 
+/// A storage, and the part of it that is meant, as start and length in elements, where it is not all.
+type Named = (Storage, Option<(u64, u64)>);
+
 /// Reads a persistent id; `None` for the class of a module, which legacy files keep with its source.
-/// Also the part of the storage that is meant, as start and length in elements.
-fn storage_id(graph: &Graph, pid: Id) -> Result<Option<(Storage, Option<(u64, u64)>)>> {
+fn storage_id(graph: &Graph, pid: Id) -> Result<Option<Named>> {
     let fields = graph.tuple(pid).unwrap_or_default();
     let tag = fields.first().and_then(|&t| graph.str(t));
     if tag.as_deref() == Some("module") {

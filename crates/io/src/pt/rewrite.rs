@@ -342,7 +342,7 @@ enum Reader<'a> {
         served: bool,
     },
     Deflated {
-        stream: Inflated<'a>,
+        stream: Box<Inflated<'a>>,
         at: u64,
         buffer: Vec<u8>,
     },
@@ -366,7 +366,7 @@ impl<'a> Reader<'a> {
             Encoding::Deflated {
                 inflated, crc32, ..
             } => Reader::Deflated {
-                stream: Inflated::new(source, offset, length, inflated, crc32),
+                stream: Box::new(Inflated::new(source, offset, length, inflated, crc32)),
                 at: 0,
                 buffer: Vec::new(),
             },
