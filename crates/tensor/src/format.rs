@@ -193,11 +193,8 @@ impl Printed<'_> {
         }
         // Elements give away the dtypes that Python's own numbers become; without them only
         // PyTorch's default dtype goes unsaid.
-        let dtype_is_told = match self.dtype {
-            DType::F32 => true,
-            DType::I64 | DType::Bool | DType::C64 => !unseen,
-            _ => false,
-        };
+        let dtype_is_told = self.dtype == DType::F32
+            || !unseen && matches!(self.dtype, DType::I64 | DType::Bool | DType::C64);
         if !dtype_is_told {
             suffixes.push(format!("dtype=torch.{}", self.dtype));
         }
