@@ -27,6 +27,7 @@ mod index;
 mod kernel;
 mod lane;
 mod mask;
+mod math;
 pub mod naive;
 mod operand;
 pub mod par;

@@ -3,6 +3,7 @@
 use crate::complex::{self, quotient, wide};
 use crate::element::Bool;
 use crate::lane::ops;
+use crate::math::Math;
 
 ops! {
     /// An operation of one element, by PyTorch's name.
@@ -64,13 +65,13 @@ ops! {
     /// `1 / x`.
     Reciprocal { float: |x| 1.0 / x; complex: |x| quotient!(Input::from(1.0), x); }
     /// `e^x`.
-    Exp { float complex: |x| x.exp(); }
+    Exp { float: |x| Math::exp(x); complex: |x| x.exp(); }
     /// `2^x`.
     Exp2 { float complex: |x| x.exp2(); }
     /// `e^x - 1`, exact near 0.
     Expm1 { float: |x| x.exp_m1(); complex: |x| x.exp() - 1.0; }
     /// The natural logarithm.
-    Log { float complex: |x| x.ln(); }
+    Log { float: |x| Math::ln(x); complex: |x| x.ln(); }
     /// The logarithm to base 2.
     Log2 { float complex: |x| x.log2(); }
     /// The logarithm to base 10.
@@ -94,7 +95,7 @@ ops! {
     /// The hyperbolic cosine.
     Cosh { float complex: |x| x.cosh(); }
     /// The hyperbolic tangent.
-    Tanh { float: |x| x.tanh(); complex: |x| wide(x, complex::tanh); }
+    Tanh { float: |x| Math::tanh(x); complex: |x| wide(x, complex::tanh); }
     /// The inverse hyperbolic sine.
     Asinh { float: |x| x.asinh(); complex: |x| wide(x, complex::asinh); }
     /// The inverse hyperbolic cosine.
@@ -102,7 +103,7 @@ ops! {
     /// The inverse hyperbolic tangent.
     Atanh { float: |x| x.atanh(); complex: |x| wide(x, complex::atanh); }
     /// `1 / (1 + e^-x)`.
-    Sigmoid { float: |x| 1.0 / (1.0 + (-x).exp()); complex: |x| quotient!(Input::from(1.0), (-x).exp() + 1.0); }
+    Sigmoid { float: |x| Math::sigmoid(x); complex: |x| quotient!(Input::from(1.0), (-x).exp() + 1.0); }
     /// The largest integer not above.
     Floor { int: |x| x; float: |x| x.floor(); }
     /// The smallest integer not below.
