@@ -30,6 +30,8 @@ pub enum Mode {
 /// - **A1** A writer of either sort is alone.
 /// - **A2** `WAITING` is set, under `parked`, by everyone who goes to sleep, before they look at the state
 ///   once more; whoever makes the state freer and finds it set, clears it and wakes all.
+/// - **A3** `WRITER_WAITS` is set and cleared together with `WAITING`, so it ends at the latest when the
+///   writer that set it has got in and out again, or was refused.
 pub(crate) struct Access {
     state: AtomicU64,
     parked: Mutex<()>,
@@ -165,11 +167,9 @@ impl Access {
                 state = self.state.load(Ordering::Relaxed);
                 continue;
             }
-            // A writer that gets in leaves the queue; others that wait join it again when woken.
-            let next = (state & !r.queue) + r.add;
             match self.state.compare_exchange_weak(
                 state,
-                next,
+                state + r.add,
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {

@@ -323,11 +323,30 @@ fn guards_wait_for_operations_and_refuse_them() {
     accesses(3, &[&[WRITE_GUARD, READ], &[READ, WRITE_GUARD]]);
 }
 
-/// A reader behind a writer that waits, when a guard makes the writer give up.
+/// A reader behind a writer that waits, when a guard makes the writer give up: it goes on while the guard
+/// is still held.
 #[test]
 fn readers_wake_when_a_waiting_writer_gives_up() {
-    accesses(2, &[&[READ], &[WRITE], &[READ], &[READ_GUARD]]);
-    accesses(2, &[&[READ], &[WRITE_GUARD], &[READ], &[READ_GUARD]]);
+    for writer in [WRITE, WRITE_GUARD] {
+        explore(3, move || {
+            let it = Guarded::new();
+            let threads: Vec<_> = [READ, writer, READ]
+                .map(|(is_op, mode)| {
+                    let it = it.clone();
+                    thread::spawn(move || if is_op { it.op(mode) } else { it.guard(mode) })
+                })
+                .into();
+            let guard = it.access.take_guard(Mode::Read);
+            let done: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+            if writer == WRITE {
+                assert!(guard.is_ok() && done[0].is_ok() && done[2].is_ok());
+            }
+            if guard.is_ok() {
+                it.access.drop_guard(Mode::Read);
+            }
+            it.check();
+        });
+    }
 }
 
 #[test]

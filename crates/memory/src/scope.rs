@@ -70,9 +70,9 @@ pub(crate) fn current() -> ScopeId {
 #[must_use = "the scope ends when the guard is dropped"]
 pub fn scope(name: &str) -> Scope {
     let outer = current();
-    let path = match outer {
-        ScopeId::ROOT => name.to_owned(),
-        _ => format!("{}.{name}", outer.path()),
+    let path = match (&*outer.path(), name) {
+        ("", path) | (path, "") => path.to_owned(),
+        (outer, name) => format!("{outer}.{name}"),
     };
     let mut paths = paths();
     let paths = paths.get_or_insert_default();
