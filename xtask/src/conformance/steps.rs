@@ -144,6 +144,7 @@ fn in_place(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {
     match op {
         "fill_" => none(x.fill_(a.scalar("value")?)?),
         "zero_" => none(x.zero_()?),
+        "index_fill_" => none(x.index_fill_(a.int("dim")?, &a.index()?, a.scalar("value")?)?),
         "add_scalar_" => none(x.add_(a.scalar("value")?)?),
         "mul_scalar_" => none(x.mul_(a.scalar("value")?)?),
         _ => Err(Stop::Missing),
@@ -171,6 +172,7 @@ fn several(op: &str, inputs: &mut [Tensor], a: &Args<'_>) -> Made {
         ("copy_", [x, y]) => none(x.copy_(y)?),
         ("add_", [x, y]) => none(x.add_(y)?),
         ("mul_", [x, y]) => none(x.mul_(y)?),
+        ("index_add_", [x, source]) => none(x.index_add_(a.int("dim")?, &a.index()?, source, 1)?),
         ("masked_fill_", [x, mask]) => none(x.masked_fill_(mask, a.scalar("value")?)?),
         _ => Err(Stop::Missing),
     }
@@ -234,5 +236,15 @@ impl Args<'_> {
         Ok(number
             .ok_or_else(|| Stop::Unreadable(format!("{name} is no number")))?
             .scalar())
+    }
+
+    /// The list `index`, as the int64 tensor that the call takes.
+    fn index(&self) -> Result<Tensor, Stop> {
+        let numbers: Vec<Number> = self
+            .ints("index")?
+            .into_iter()
+            .map(|n| Number::Int(n as i128))
+            .collect();
+        Ok(make(&numbers, &[numbers.len()], DType::I64)?)
     }
 }

@@ -78,7 +78,9 @@ fn indices(c: &Call<'_>) -> Result<Vec<Index>, Stop> {
     };
     match c.get(1, "index") {
         // A list of nothing but numbers is Python's `x[[0, 3]]`, an index tensor too.
-        Some(Arg::List(list)) if list.iter().all(|a| matches!(a, Arg::Int(_))) => Err(Stop::Missing),
+        Some(Arg::List(list)) if list.iter().all(|a| matches!(a, Arg::Int(_))) => {
+            Err(Stop::Missing)
+        }
         Some(Arg::List(list)) => list.iter().map(index).collect(),
         Some(single) => Ok(vec![index(single)?]),
         None => Err(Stop::Unreadable("there is no index".to_owned())),
