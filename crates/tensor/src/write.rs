@@ -94,7 +94,9 @@ fn are_apart(a: &View, b: &View) -> bool {
 /// [`Kind::Overlap`].
 pub(crate) fn check_apart(dst: &View, src: &View, op: &'static str) -> Result<()> {
     let (a, b) = placed(dst, src);
-    if !are_apart(dst, src) && overlaps(a, b).unwrap_or(true) {
+    // One tensor as both is refused also when it is empty, as in PyTorch.
+    let same = dst.viewer().is_same(src.viewer());
+    if same || (!are_apart(dst, src) && overlaps(a, b).unwrap_or(true)) {
         return Err(overlap(dst, src, ", which this operation reads in another order").op(op));
     }
     Ok(())
