@@ -242,8 +242,9 @@ fn docs(_: &Path) -> Result<Vec<Command>, String> {
     one(command)
 }
 
+/// Cases whose operations do not exist yet are counted and printed, not judged.
 fn conformance(root: &Path) -> Result<Vec<Command>, String> {
-    let mut command = xtask(&["conformance"])?;
+    let mut command = xtask(&["conformance", "--present-ops"])?;
     command.args(files_in(&root.join("conformance"), ".jsonl.gz")?);
     one(command)
 }
