@@ -17,11 +17,11 @@ pub(crate) fn write<T>(path: &Path, fill: impl FnOnce(&mut Out) -> Result<T>) ->
         .parent()
         .filter(|p| !p.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(".osteon-")
-        .permissions(permissions(path))
-        .tempfile_in(folder)
-        .map_err(fail("create"))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".osteon-");
+    #[cfg(unix)]
+    builder.permissions(permissions(path));
+    let temporary = builder.tempfile_in(folder).map_err(fail("create"))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary);
     let value = fill(&mut out).map_err(|e| e.context(path.display()))?;
     let temporary = out
@@ -38,24 +38,12 @@ pub(crate) fn write<T>(path: &Path, fill: impl FnOnce(&mut Out) -> Result<T>) ->
     Ok(value)
 }
 
-/// The permissions of the file that is replaced; for a new one, what the process gives new files.
+/// The permissions of the file that is replaced, or what other programs ask for a new one; the system takes
+/// the process's umask from both.
 #[cfg(unix)]
 fn permissions(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
-    // `tempfile` applies the umask to these as `open` does.
     std::fs::metadata(path).map_or(std::fs::Permissions::from_mode(0o666), |m| m.permissions())
-}
-
-#[cfg(not(unix))]
-fn permissions(path: &Path) -> std::fs::Permissions {
-    std::fs::metadata(path.parent().unwrap_or(path)).map_or_else(
-        |_| {
-            std::fs::metadata(".")
-                .expect("the working folder has permissions")
-                .permissions()
-        },
-        |m| m.permissions(),
-    )
 }
 
 /// Writes bytes, with this crate's error.

@@ -79,7 +79,7 @@ pub struct StorageEntry {
 /// Where a storage's bytes lie in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataLocation {
-    /// Position of the first byte in the file. Within the inflated bytes, `skip` more are passed over.
+    /// Position of the first byte in the file.
     pub offset: u64,
     /// Bytes in the file: the storage's, or as many as their compressed form takes.
     pub length: u64,
@@ -87,6 +87,8 @@ pub struct DataLocation {
     pub encoding: Encoding,
     /// The order of the bytes in an element.
     pub byte_order: ByteOrder,
+    /// CRC-32 of the stored bytes, where the file has one of just those.
+    pub crc32: Option<u32>,
 }
 
 /// How a storage's bytes are kept in the file.
@@ -246,6 +248,10 @@ pub(crate) fn catalog_source(source: &Source, path: &Path) -> Result<Catalog> {
         }
     } else if pt::is_ustar(start) || start[0] == 0x80 || PICKLES.iter().any(|e| has_extension(e)) {
         pt::File::open(source)?.catalog(source, path)
+    } else if start.starts_with(b"version https://git-lfs") {
+        Err(bad(
+            "is a Git LFS pointer, not the file that it stands for; `git lfs pull` fetches that",
+        ))
     } else {
         Err(bad(
             "is neither a safetensors, PyTorch (zip, legacy, tar), npy nor npz file, judging by its first bytes",

@@ -14,6 +14,7 @@ mod catalog;
 mod compact;
 mod error;
 mod index;
+mod inflate;
 mod load;
 mod mmap;
 mod npy;

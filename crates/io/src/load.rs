@@ -5,9 +5,9 @@ use crate::catalog::{
 };
 use crate::error::bad;
 use crate::index;
+use crate::inflate::{Inflated, check_crc, crc32_of};
 use crate::mmap::Mapping;
 use crate::source::Source;
-use crate::zipfile::Inflated;
 use osteon_memory::copies::{self, CopyEnd};
 use osteon_memory::{CopyReason, Origin, Site, Storage};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
@@ -233,10 +233,14 @@ impl<'a> Loader<'a> {
             offset,
             length,
             encoding,
+            crc32,
             ..
         } = entry.data;
         match encoding {
-            Encoding::Stored => self.source.read_at(offset, buf)?,
+            Encoding::Stored => {
+                self.source.read_at(offset, buf)?;
+                check_crc(crc32_of(buf), crc32.unwrap_or(0))?;
+            }
             Encoding::Deflated {
                 skip,
                 inflated,

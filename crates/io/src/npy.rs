@@ -308,6 +308,7 @@ pub(crate) fn catalog(source: &Source, path: &Path) -> Result<Catalog> {
             length: header.nbytes,
             encoding: Encoding::Stored,
             byte_order: header.byte_order,
+            crc32: None,
         },
     );
     Ok(Catalog {

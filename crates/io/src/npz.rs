@@ -67,6 +67,7 @@ fn array(source: &Source, record: &Record) -> Result<(npy::Header, DataLocation)
             length: record.length,
             encoding,
             byte_order,
+            crc32: None,
         }
     } else {
         let (offset, length) = (record.offset + header.start, header.nbytes);
@@ -75,6 +76,7 @@ fn array(source: &Source, record: &Record) -> Result<(npy::Header, DataLocation)
             length,
             encoding: Encoding::Stored,
             byte_order,
+            crc32: None,
         }
     };
     Ok((header, data))

@@ -198,6 +198,7 @@ pub(crate) fn catalog(source: &Source, path: &Path) -> Result<Catalog> {
                 length: nbytes,
                 encoding: Encoding::Stored,
                 byte_order: ByteOrder::Little,
+                crc32: None,
             },
         });
     }

@@ -43,15 +43,16 @@ impl<W: Write> Writer<W> {
     /// A record of bytes that are at hand.
     pub fn put(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         self.record(name, bytes.len() as u64, |out| put(out, bytes))
+            .map(drop)
     }
 
-    /// A record of `size` bytes, which `fill` must write exactly.
+    /// A record of `size` bytes, which `fill` must write exactly. Returns their checksum.
     pub fn record(
         &mut self,
         name: &str,
         size: u64,
         fill: impl FnOnce(&mut Counted<W>) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<u32> {
         let name_len = u16::try_from(name.len())
             .map_err(|_| bad(format!("a record name of {} bytes is too long", name.len())))?;
         let header = self.out.at;
@@ -114,7 +115,7 @@ impl<W: Write> Writer<W> {
             size,
             header,
         });
-        Ok(())
+        Ok(crc32)
     }
 
     /// Writes the directory.
@@ -207,8 +208,9 @@ impl<W: Write> Write for Counted<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inflate::read_record;
     use crate::source::Source;
-    use crate::zipfile::{Archive, read_record};
+    use crate::zipfile::Archive;
     use std::io::Read;
 
     fn archive(records: &[(&str, &[u8])]) -> Vec<u8> {

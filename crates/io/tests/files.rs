@@ -202,6 +202,23 @@ fn a_changed_compressed_byte_is_found() {
 }
 
 #[test]
+fn a_changed_stored_byte_is_found_where_all_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.pt");
+    let mut bytes = std::fs::read(data().join("clean.pt")).unwrap();
+    let at = catalog_bytes(&path, bytes.clone()).unwrap().storages[0]
+        .data
+        .offset as usize;
+    bytes[at + 7] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let e = load(&path, &LoadOptions::new().mapped(false)).unwrap_err();
+    assert!(e.to_string().contains("checksum"), "{e}");
+    let e = compact(&path, dir.path().join("y.pt")).unwrap_err();
+    assert!(e.to_string().contains("checksum"), "{e}");
+    assert!(!dir.path().join("y.pt").exists());
+}
+
+#[test]
 fn safetensors_files_are_byte_for_byte_the_serialisers() {
     let dir = tempfile::tempdir().unwrap();
     let (from, to) = (

@@ -7,6 +7,7 @@
 mod emit;
 mod machine;
 mod opcodes;
+mod text;
 mod value;
 
 pub(crate) use emit::emit;

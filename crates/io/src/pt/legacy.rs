@@ -63,6 +63,7 @@ pub(super) fn file(format: Format, pickled: Pickled, offsets: Vec<u64>, behind: 
             length: s.nbytes(),
             encoding: Encoding::Stored,
             byte_order: ByteOrder::Little,
+            crc32: None,
         });
     let data = data.collect();
     File {

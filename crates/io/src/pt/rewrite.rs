@@ -7,18 +7,18 @@ use crate::atomic::put;
 use crate::catalog::{ByteOrder, DataLocation, Encoding};
 use crate::compact::Kept;
 use crate::error::bad;
+use crate::inflate::{Inflated, check_crc};
 use crate::pickle::{self, Id, Node};
 use crate::source::{Source, copy};
-use crate::zipfile::Inflated;
+use crate::zipfile::Record;
 use crate::zipwrite::Writer;
 use osteon_spec::{Layout, Result};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::ops::Range;
 
-/// Names that say how an archive is written, or what it contains: written anew, or no longer true.
-const OWN: [&str; 5] = [
-    "version",
+/// Names that say how an archive is written: written anew. The id is a digest of what is there no more.
+const OWN: [&str; 4] = [
     "byteorder",
     ".format_version",
     ".storage_alignment",
@@ -71,33 +71,47 @@ pub(crate) fn rewrite(
         };
         // Of a meta storage only the shape is known.
         let size = if old.is_meta() { 0 } else { packing.nbytes };
-        zip.record(&format!("{prefix}data/{number}"), size, |out| match size {
-            0 => Ok(()),
-            _ => write_storage(source, data, old.nbytes(), packing, out),
-        })
-        .map_err(|e| e.context(format_args!("storage {:?}", old.key)))?;
+        let write = |zip: &mut Writer<_>| -> Result<()> {
+            let crc = zip.record(&format!("{prefix}data/{number}"), size, |out| match size {
+                0 => Ok(()),
+                _ => write_storage(source, data, old.nbytes(), packing, out),
+            })?;
+            // A storage that is read whole is checked on the way.
+            let whole = matches!(packing.pieces, Pieces::Whole) && size > 0;
+            check_crc(crc, data.crc32.filter(|_| whole).unwrap_or(0))
+        };
+        write(&mut zip).map_err(|e| e.context(format_args!("storage {:?}", old.key)))?;
     }
-    zip.put(&format!("{prefix}version"), b"3\n")?;
-    for record in &file.others {
-        let own = record
+    let others: Vec<&Record> = file.others.iter().filter(|r| !file.is_data(r)).collect();
+    let is = |record: &Record, names: &[&str]| {
+        record
             .name
             .strip_prefix(&*prefix)
-            .is_some_and(|n| OWN.contains(&n));
-        if !own && !file.is_data(record) {
-            let data = super::zip::location(Some(record), ByteOrder::Little);
-            let whole = Packing {
-                pieces: Pieces::Whole,
-                nbytes: record.size,
-                layouts: vec![],
-                holes: 0,
-            };
-            zip.record(&record.name, record.size, |out| {
-                write_storage(source, &data, record.size, &whole, out)
-            })?;
-        }
+            .is_some_and(|n| names.contains(&n))
+    };
+    if !others.iter().any(|r| is(r, &["version"])) {
+        zip.put(&format!("{prefix}version"), b"3\n")?;
+    }
+    for record in others.into_iter().filter(|r| !is(r, &OWN)) {
+        copy_record(source, record, &mut zip)?;
     }
     zip.finish()?;
     Ok(plan.kept)
+}
+
+/// Copies a record that is neither the pickle nor a storage.
+fn copy_record<W: Write>(source: &Source, record: &Record, zip: &mut Writer<W>) -> Result<()> {
+    let data = super::zip::location(Some(record), ByteOrder::Little);
+    let packing = Packing {
+        pieces: Pieces::Whole,
+        nbytes: record.size,
+        layouts: Vec::new(),
+        holes: 0,
+    };
+    let crc = zip.record(&record.name, record.size, |out| {
+        write_storage(source, &data, record.size, &packing, out)
+    })?;
+    check_crc(crc, record.crc32).map_err(|e| e.context(format_args!("record {:?}", record.name)))
 }
 
 /// Packs every storage and points the tensors to their new places.

@@ -3,9 +3,10 @@
 use super::{File, Pickled, Storage};
 use crate::catalog::{ByteOrder, DataLocation, Encoding, Format};
 use crate::error::{bad, count};
+use crate::inflate::{read_record, verify_stored};
 use crate::pickle;
 use crate::source::{Cursor, Source};
-use crate::zipfile::{Archive, Record, read_record, verify_stored};
+use crate::zipfile::{Archive, Record};
 use osteon_spec::Result;
 use std::collections::HashSet;
 
@@ -115,26 +116,25 @@ fn data_record<'a>(
 }
 
 pub(super) fn location(record: Option<&Record>, byte_order: ByteOrder) -> DataLocation {
-    let Some(r) = record else {
-        return DataLocation {
-            offset: 0,
-            length: 0,
-            encoding: Encoding::Stored,
-            byte_order,
-        };
-    };
-    let encoding = match r.deflated {
-        true => Encoding::Deflated {
-            skip: 0,
-            inflated: r.size,
-            crc32: r.crc32,
-        },
-        false => Encoding::Stored,
+    let (offset, length) = record.map_or((0, 0), |r| (r.offset, r.length));
+    let (encoding, crc32) = match record {
+        Some(r) if r.deflated => (
+            Encoding::Deflated {
+                skip: 0,
+                inflated: r.size,
+                crc32: r.crc32,
+            },
+            None,
+        ),
+        // PyTorch can leave the checksums out, as 0.
+        Some(r) => (Encoding::Stored, Some(r.crc32).filter(|&crc| crc != 0)),
+        None => (Encoding::Stored, None),
     };
     DataLocation {
-        offset: r.offset,
-        length: r.length,
+        offset,
+        length,
         encoding,
         byte_order,
+        crc32,
     }
 }
