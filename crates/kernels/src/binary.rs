@@ -10,7 +10,8 @@ ops! {
     /// An operation of two elements, by PyTorch's name; integers wrap.
     pub enum BinaryOp;
     /// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.
-    /// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and rounded once.
+    /// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and
+    /// rounded once.
     ///
     /// Division of integers by zero is no fault here (the result is 0): an operation that
     /// [`divides`](BinaryOp::divides) asks [`any_zero`] first.

@@ -6,8 +6,8 @@ use crate::lane::ops;
 ops! {
     /// A comparison, by PyTorch's name. The result is `bool`.
     pub enum CompareOp;
-    /// The kernel of a comparison whose inputs promote to this dtype; none where it is not defined. Inputs
-    /// of other dtypes are converted on the way.
+    /// The kernel of a comparison whose inputs promote to this dtype; none where it is not defined.
+    /// Inputs of other dtypes are converted on the way.
     pub fn compare = map2 over 3;
 
     /// `x == y`.

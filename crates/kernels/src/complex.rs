@@ -1,5 +1,5 @@
-//! Functions of complex numbers that hold their accuracy everywhere, after W. Kahan, "Branch cuts for
-//! complex elementary functions": computed in `float64`, also for `complex64`.
+//! Functions of complex numbers that hold their accuracy everywhere, after W. Kahan, "Branch cuts
+//! for complex elementary functions": computed in `float64`, also for `complex64`.
 
 use crate::convert::Convert;
 

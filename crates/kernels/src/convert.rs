@@ -81,8 +81,8 @@ macro_rules! truncate {
     };
 }
 
-// No `float32` lies strictly between the bound and i32::MIN. PyTorch's `u8` goes through 64 bits; for
-// a `float32` beyond 32 bits the low byte is 0 either way, and the 32-bit loop is vectorised.
+// No `float32` lies strictly between the bound and i32::MIN. PyTorch's `u8` goes through 64 bits;
+// for a `float32` beyond 32 bits the low byte is 0 either way, and the 32-bit loop is vectorised.
 truncate!(f32, below_i32: -2147483904.0, u8 through to_i32);
 truncate!(f64, below_i32: -2147483649.0, u8 through to_i64);
 
@@ -290,8 +290,8 @@ fn e4m3fn_to_f32(bits: u8) -> f32 {
     f32::from_bits(value | (bits as u32 & 0x80) << 24)
 }
 
-/// Rounds the magnitude of a `float32`, given as bits, to nearest even in a format with `M` mantissa bits and
-/// this exponent bias; the result's exponent may be one beyond the largest.
+/// Rounds the magnitude of a `float32`, given as bits, to nearest even in a format with `M`
+/// mantissa bits and this exponent bias; the result's exponent may be one beyond the largest.
 #[inline(always)]
 fn round_magnitude<const M: u32, const BIAS: u32>(magnitude: u32) -> u32 {
     let shift = 23 - M;

@@ -74,9 +74,10 @@ elements! {
 /// of `dtype` named `T`.
 ///
 /// With a set of dtypes in front, `with_element!(float: dtype, T => expr)` is `Some(expr)` for a
-/// dtype of the set and `None` for any other; `expr` need not compile for others. The sets are those
-/// that loops compute in: `bool`, `int` (and its parts `signed` and `unsigned`), `float` (`float32`, `float64`) and
-/// `complex`. Half-precision and 8-bit floats are in none: they are computed in `float32`.
+/// dtype of the set and `None` for any other; `expr` need not compile for others. The sets are
+/// those that loops compute in: `bool`, `int` (and its parts `signed` and `unsigned`), `float`
+/// (`float32`, `float64`) and `complex`. Half-precision and 8-bit floats are in none: they are
+/// computed in `float32`.
 ///
 /// ```
 /// use osteon_kernels::with_element;

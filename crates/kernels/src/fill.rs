@@ -10,8 +10,8 @@ const GRAIN: usize = 1 << 16;
 /// Writes the `width` bytes at `value` (1, 2, 4, 8 or 16) to every element. Positions may repeat.
 ///
 /// # Safety
-/// The walk contract (see the [crate] documentation) with elements of `width` bytes; `width` bytes at `value` can
-/// be read, and are not part of the destination.
+/// The walk contract (see the [crate] documentation) with elements of `width` bytes; `width` bytes
+/// at `value` can be read, and are not part of the destination.
 ///
 /// # Panics
 /// When `width` is none of the five.

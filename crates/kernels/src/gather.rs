@@ -10,15 +10,16 @@ impl Indexed<'_> {
     /// bytes: 1, 2, 4, 8 or 16.
     ///
     /// # Safety
-    /// The walk contract (see the [crate] documentation), of the indices and of all that they and the plans address; all indices have
-    /// been found in range by [`Index::first_out_of_range`](crate::Index::first_out_of_range).
+    /// The walk contract (see the [crate] documentation), of the indices and of all that they and
+    /// the plans address; all indices have been found in range by
+    /// [`Index::first_out_of_range`](crate::Index::first_out_of_range).
     pub unsafe fn get(&self, dst: *mut u8, src: *const u8, width: usize) {
         // SAFETY: the caller's contract.
         unsafe { self.transfer(Side::Source, dst, src, width) };
     }
 
-    /// Copies from the source to the destination, which the indices address, position after position:
-    /// where positions meet, the last one stays.
+    /// Copies from the source to the destination, which the indices address, position after
+    /// position: where positions meet, the last one stays.
     ///
     /// # Safety
     /// As [`Indexed::get`]; nothing that is read, the indices included, overlaps the destination.

@@ -19,8 +19,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// The indices at `ptr`, `int64` or `int32`, broadcast to the shape of all positions, for a dim of
-    /// `size` elements that are `stride` bytes apart.
+    /// The indices at `ptr`, `int64` or `int32`, broadcast to the shape of all positions, for a dim
+    /// of `size` elements that are `stride` bytes apart.
     ///
     /// # Panics
     /// When the layout does not broadcast to the shape.
@@ -90,12 +90,13 @@ impl Index {
 /// A move in which one side is addressed through index tensors.
 ///
 /// There is a shape of *positions*, to which the indices broadcast; at each position a *slice* of
-/// elements moves, whose shape may have no dims. In `index_select(dim, index)` the positions are the
-/// index and a slice is everything but `dim`; in `gather` every element is a position of its own.
+/// elements moves, whose shape may have no dims. In `index_select(dim, index)` the positions are
+/// the index and a slice is everything but `dim`; in `gather` every element is a position of its
+/// own.
 #[derive(Debug)]
 pub struct Indexed<'a> {
-    /// Where each position's slice begins in destination and source, without the indices: in row-major
-    /// order ([`Plan::row_major`], [`Plan::from_strides`]).
+    /// Where each position's slice begins in destination and source, without the indices: in
+    /// row-major order ([`Plan::row_major`], [`Plan::from_strides`]).
     pub positions: Plan<2>,
     /// The elements of one slice, from its beginning, in any order.
     pub slice: Plan<2>,
@@ -117,8 +118,8 @@ pub(crate) struct Starts<'a> {
 }
 
 impl Indexed<'_> {
-    /// Calls `f` with blocks of positions, in order, and the elements of each slice to do. Threads share positions where
-    /// their order does not matter, otherwise the elements of a slice.
+    /// Calls `f` with blocks of positions, in order, and the elements of each slice to do. Threads
+    /// share positions where their order does not matter, otherwise the elements of a slice.
     ///
     /// # Safety
     /// The indices may be read, and are in range.

@@ -1,9 +1,10 @@
 //! The one driver of elementwise loops.
 //!
-//! A loop knows one case: all operands dense, each of the dtype it computes in. Everything else, that is strides,
-//! broadcasting, other dtypes, half precision and work in place, is done here, for all of them: operands that are
-//! not as the loop wants them pass through blocks on the stack. An operation is therefore one expression
-//! per kind of number, and its code one vectorised loop per dtype.
+//! A loop knows one case: all operands dense, each of the dtype it computes in. Everything else,
+//! that is strides, broadcasting, other dtypes, half precision and work in place, is done here, for
+//! all of them: operands that are not as the loop wants them pass through blocks on the stack. An
+//! operation is therefore one expression per kind of number, and its code one vectorised loop per
+//! dtype.
 
 use crate::lane::computed_in;
 use crate::operand::{BLOCK, Block, Operand, Staging};
@@ -13,7 +14,8 @@ use crate::value::Value;
 use osteon_spec::{DType, Plan, Scalar};
 use std::ops::Range;
 
-/// `loop(ptrs, len, params)` works on `len` elements, dense from each pointer; operand 0 is written.
+/// `loop(ptrs, len, params)` works on `len` elements, dense from each pointer; operand 0 is
+/// written.
 ///
 /// # Safety (of calling one)
 /// `len` elements lie at each pointer, and the written ones overlap no other.
@@ -84,15 +86,16 @@ impl<const N: usize> Kernel<N> {
         self
     }
 
-    /// The dtypes that the loop reads and writes without conversion. Operands of any other dtype are
-    /// accepted, and converted as [`cast`](crate::cast()) does.
+    /// The dtypes that the loop reads and writes without conversion. Operands of any other dtype
+    /// are accepted, and converted as [`cast`](crate::cast()) does.
     pub fn dtypes(&self) -> [DType; N] {
         self.dtypes
     }
 
     /// The dtype by way of which operand `k` of dtype `own` is converted, if there is one: an
-    /// operation in half precision takes inputs of that precision and gives a result of it, whatever
-    /// is passed in. (An input of the loop's own dtype is a number that PyTorch would not round either.)
+    /// operation in half precision takes inputs of that precision and gives a result of it,
+    /// whatever is passed in. (An input of the loop's own dtype is a number that PyTorch would not
+    /// round either.)
     pub(crate) fn via(&self, k: usize, own: DType) -> Option<DType> {
         let wanted = self.dtypes[k];
         self.rounded

@@ -130,11 +130,11 @@ pub(crate) unsafe fn map3<R: Lane, T: Lane>(
 
 /// A table of operations: the enum, and the function that looks a kernel up.
 ///
-/// A row names an operation and gives, for each kind of number that has it, the result of one element:
-/// `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`. The kinds are the sets of
-/// [`with_element!`](crate::with_element); the expression sees values of the element type `T` (`bool` for `Bool`),
-/// and in `p` the operation's numbers of that type. The result is a `T` unless a type follows the
-/// arrow; `Real` is the type of a complex number's parts.
+/// A row names an operation and gives, for each kind of number that has it, the result of one
+/// element: `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`. The kinds
+/// are the sets of [`with_element!`](crate::with_element); the expression sees values of the
+/// element type `T` (`bool` for `Bool`), and in `p` the operation's numbers of that type. The
+/// result is a `T` unless a type follows the arrow; `Real` is the type of a complex number's parts.
 macro_rules! ops {
     (
         $(#[$enum_doc:meta])*

@@ -1,8 +1,8 @@
 //! CPU loops over raw pointers and a [`Plan`](osteon_spec::Plan).
 //!
-//! Kernels allocate nothing and know no tensor. A kernel is looked up once, for an operation and its
-//! dtypes, and then walks a plan; operands that have another dtype than the loop computes in are
-//! converted block by block on the stack, never as a whole. Work is split over the threads of
+//! Kernels allocate nothing and know no tensor. A kernel is looked up once, for an operation and
+//! its dtypes, and then walks a plan; operands that have another dtype than the loop computes in
+//! are converted block by block on the stack, never as a whole. Work is split over the threads of
 //! [`par`], and no result depends on their number.
 //!
 //! Every function that takes pointers is `unsafe` under one contract, the *walk contract*: for each

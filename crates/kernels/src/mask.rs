@@ -4,8 +4,8 @@ use crate::operand::{BLOCK, Block, Operand, Staging};
 use crate::runs::move_run;
 use osteon_spec::{DType, Plan};
 
-/// Calls `f(position, truth)` for blocks of an operand in the order of its plan; a byte is 1 where the element is
-/// true (not zero), else 0.
+/// Calls `f(position, truth)` for blocks of an operand in the order of its plan; a byte is 1 where
+/// the element is true (not zero), else 0.
 ///
 /// # Safety
 /// The walk contract.
@@ -50,9 +50,9 @@ pub unsafe fn count_nonzero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> usi
     count
 }
 
-/// Writes the coordinates of every element that is not zero, in row-major order of `shape`: coordinate
-/// `d` of the `n`th at `out + n·strides[0] + d·strides[1]` (in bytes), as `int64`. The plan is in row-major order
-/// ([`Plan::row_major`]).
+/// Writes the coordinates of every element that is not zero, in row-major order of `shape`:
+/// coordinate `d` of the `n`th at `out + n·strides[0] + d·strides[1]` (in bytes), as `int64`. The
+/// plan is in row-major order ([`Plan::row_major`]).
 ///
 /// # Safety
 /// The walk contract; `out` has room for `count_nonzero` rows of `shape.len()` coordinates.
@@ -81,11 +81,13 @@ pub unsafe fn nonzero(
     }
 }
 
-/// Copies the elements of operand 0 at which the mask, operand 1 (`bool` or `uint8`), is true to `dst`,
-/// dense, in row-major order: `masked_select`. The plan is in that order ([`Plan::row_major`]).
+/// Copies the elements of operand 0 at which the mask, operand 1 (`bool` or `uint8`), is true to
+/// `dst`, dense, in row-major order: `masked_select`. The plan is in that order
+/// ([`Plan::row_major`]).
 ///
 /// # Safety
-/// The walk contract; `dst` has room for as many elements of `width` bytes as the mask has true ones.
+/// The walk contract; `dst` has room for as many elements of `width` bytes as the mask has true
+/// ones.
 pub unsafe fn masked_select(
     plan: &Plan<2>,
     dst: *mut u8,
@@ -103,8 +105,9 @@ pub unsafe fn masked_select(
     }
 }
 
-/// Copies elements from `src`, dense, to the elements of operand 0 at which the mask, operand 1 (`bool` or
-/// `uint8`), is true, in row-major order: `masked_scatter`. The plan is in that order ([`Plan::row_major`]).
+/// Copies elements from `src`, dense, to the elements of operand 0 at which the mask, operand 1
+/// (`bool` or `uint8`), is true, in row-major order: `masked_scatter`. The plan is in that order
+/// ([`Plan::row_major`]).
 ///
 /// # Safety
 /// The walk contract; `src` has as many elements of `width` bytes as the mask has true ones.

@@ -1,6 +1,6 @@
-//! Functions of floats, for `float32` without branches and calls, so that loops over them become vector
-//! code: within 2 units in the last place (the tests look at a million values of each). `float64` goes
-//! to the standard library.
+//! Functions of floats, for `float32` without branches and calls, so that loops over them become
+//! vector code: within 2 units in the last place (the tests look at a million values of each).
+//! `float64` goes to the standard library.
 
 /// The functions, of `f32` and `f64`.
 pub(crate) trait Math {
@@ -29,7 +29,8 @@ impl Math for f64 {
 const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
-/// A sum with it has units as last places: it rounds to an integer, whose bits are the sum's low ones.
+/// A sum with it has units as last places: it rounds to an integer, whose bits are the sum's low
+/// ones.
 const ROUNDER: f32 = 12_582_912.0;
 
 /// `c[0] + c[1]·x + c[2]·x² + …`. The coefficients below are minimax fits.

@@ -22,7 +22,8 @@ pub fn positions(shape: &[usize], layout: &Layout) -> Vec<usize> {
     (0..numel).map(position).collect()
 }
 
-/// [`Kernel::run`] one element at a time: every input is converted on its own, and the loop sees single elements.
+/// [`Kernel::run`] one element at a time: every input is converted on its own, and the loop sees
+/// single elements.
 ///
 /// # Safety
 /// As [`Kernel::run`], for positions in elements of the layouts' own dtypes.

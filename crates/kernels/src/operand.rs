@@ -8,8 +8,8 @@ use osteon_spec::{DType, Plan};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Elements in a block: enough to hide the cost of setting one up, and few enough that the blocks of
-/// all operands stay in the first-level cache.
+/// Elements in a block: enough to hide the cost of setting one up, and few enough that the blocks
+/// of all operands stay in the first-level cache.
 pub(crate) const BLOCK: usize = 1024;
 
 /// A block on the stack: room for [`BLOCK`] elements of any dtype.
@@ -24,7 +24,8 @@ impl Block {
     }
 }
 
-/// An operand's block, and the one element that fills it, so that the next part need not fill it again.
+/// An operand's block, and the one element that fills it, so that the next part need not fill it
+/// again.
 pub(crate) struct Staging {
     block: Block,
     constant: Option<(*mut u8, usize)>,
@@ -43,8 +44,8 @@ impl Staging {
     }
 }
 
-/// An operand, walked on its own: in the same order of elements as the others, but in runs as long as
-/// its own strides allow.
+/// An operand, walked on its own: in the same order of elements as the others, but in runs as long
+/// as its own strides allow.
 pub(crate) struct Operand {
     pub(crate) ptr: *mut u8,
     plan: Plan<1>,
@@ -58,8 +59,8 @@ pub(crate) struct Operand {
 }
 
 impl Operand {
-    /// An operand of dtype `own` that is converted `from` one dtype `to` another, one of which is its
-    /// own and the other the loop's, by way of a third if one is given.
+    /// An operand of dtype `own` that is converted `from` one dtype `to` another, one of which is
+    /// its own and the other the loop's, by way of a third if one is given.
     pub(crate) fn new(
         ptr: *mut u8,
         plan: Plan<1>,
@@ -122,7 +123,8 @@ impl Operand {
         scratch: &mut Block,
     ) -> *mut u8 {
         let len = part.len();
-        // SAFETY: for the whole body: the caller's contract, and `len` elements of any dtype fit a block.
+        // SAFETY: for the whole body: the caller's contract, and `len` elements of any dtype fit a
+        // block.
         unsafe {
             if let Some(ptr) = self.dense(part) {
                 return if self.convert.is_some() {

@@ -89,8 +89,8 @@ pub fn par_for(total: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
 ///
 /// Invariants:
 /// - **R1** while `State::job` is some, that job is alive.
-/// - **R2** a worker uses a job only while it counts in `State::joined`; it starts to count under the
-///   lock, while `job` is some.
+/// - **R2** a worker uses a job only while it counts in `State::joined`; it starts to count under
+///   the lock, while `job` is some.
 /// - **R3** [`Pool::par_for`] returns after `job` is none and `joined` is 0.
 #[derive(Debug)]
 pub struct Pool {

@@ -10,8 +10,8 @@ use crate::runs::move_run;
 use osteon_spec::DType;
 
 impl Indexed<'_> {
-    /// `dst = kernel(dst, src)` at the elements of the destination that the indices address, position
-    /// after position: where positions meet, all of them count. Both sides are of `dtype`.
+    /// `dst = kernel(dst, src)` at the elements of the destination that the indices address,
+    /// position after position: where positions meet, all of them count. Both sides are of `dtype`.
     ///
     /// The kernel is a binary operation: [`Add`](crate::BinaryOp::Add) makes `index_add` and
     /// `scatter_add`, [`AddScaled`](crate::BinaryOp::AddScaled) `index_add` with an `alpha`; `Mul`,

@@ -5,8 +5,8 @@ use crate::element::Bool;
 use crate::simd::simd_loop;
 use osteon_spec::DType;
 
-/// The kernel of `where(mask, x, y)`: operands are the result, the mask (`bool`), `x` and `y`. Defined
-/// for every dtype.
+/// The kernel of `where(mask, x, y)`: operands are the result, the mask (`bool`), `x` and `y`.
+/// Defined for every dtype.
 ///
 /// In place it is `masked_fill`: the result as `y`, and a number as `x`.
 pub fn select(dtype: DType) -> Kernel<4> {

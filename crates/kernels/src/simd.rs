@@ -1,7 +1,7 @@
 //! One loop, compiled for several instruction sets, chosen once at run time.
 //!
-//! Debug builds have the baseline only: a third of the code to compile. What runs the other variants is
-//! built with optimisation: the conformance programs and the benches.
+//! Debug builds have the baseline only: a third of the code to compile. What runs the other
+//! variants is built with optimisation: the conformance programs and the benches.
 
 /// What the CPU offers to loops.
 #[cfg(not(debug_assertions))]
@@ -38,7 +38,8 @@ pub(crate) fn level() -> Level {
 
 /// `simd_loop!(N, |ptrs, len, params| body)`: the [`Loop`](crate::kernel::Loop) over `N` dense
 /// operands with this body (an unsafe expression under the loop's contract), as the variant for
-/// this CPU. What the body calls must be `#[inline(always)]`, or it keeps the baseline's instructions.
+/// this CPU. What the body calls must be `#[inline(always)]`, or it keeps the baseline's
+/// instructions.
 macro_rules! simd_loop {
     ($n:literal, |$ptrs:ident, $len:ident, $params:ident| $body:expr) => {{
         #[inline(always)]
@@ -58,15 +59,13 @@ macro_rules! variants {
             // SAFETY: the contract of `Loop`.
             unsafe { $body(ptrs, len, params) }
         }
-        #[target_feature(
-            enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,fma,bmi1,bmi2,f16c"
-        )]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,fma,bmi1,bmi2,f16c")]
         unsafe fn avx512(ptrs: [*mut u8; $n], len: usize, params: &$crate::kernel::Params) {
             // SAFETY: the contract of `Loop`.
             unsafe { $body(ptrs, len, params) }
         }
-        // The contract of a `Loop` speaks of its pointers alone: a variant is chosen here only where
-        // the CPU has its features.
+        // The contract of a `Loop` speaks of its pointers alone: a variant is chosen here only
+        // where the CPU has its features.
         match $crate::simd::level() {
             $crate::simd::Level::Avx512 => avx512 as $crate::kernel::Loop<$n>,
             $crate::simd::Level::Avx2 => avx2,

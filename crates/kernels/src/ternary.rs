@@ -7,7 +7,8 @@ ops! {
     /// An operation of three elements, by PyTorch's name.
     pub enum TernaryOp;
     /// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.
-    /// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and rounded once.
+    /// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and
+    /// rounded once.
     pub fn ternary = map3 over 4;
 
     /// `x + value·y·z`, with the number `value`.

@@ -7,8 +7,8 @@ use osteon_spec::{Plan, PlanDim};
 const SIDE: usize = 32;
 const _: () = assert!(SIDE * SIDE == BLOCK);
 
-/// Tiles along the other dim before the next step along the inner one: as many lines lie next to each
-/// other for the operands that lie across, and the pages of all stay in the TLB.
+/// Tiles along the other dim before the next step along the inner one: as many lines lie next to
+/// each other for the operands that lie across, and the pages of all stay in the TLB.
 const GROUP: usize = 8;
 
 /// The dim along which an input is dense that is not dense along the inner dim, if tiles pay.
@@ -23,8 +23,9 @@ pub(crate) fn across<const N: usize>(plan: &Plan<N>, widths: [usize; N]) -> Opti
         })
 }
 
-/// Splits a plan into parts that together are its elements: those made of tiles along the inner dim and `dim`, of which
-/// each [`BLOCK`] of elements is one, and the edges. `f` gets each part, and the unit in which it may be split.
+/// Splits a plan into parts that together are its elements: those made of tiles along the inner dim
+/// and `dim`, of which each [`BLOCK`] of elements is one, and the edges. `f` gets each part, and
+/// the unit in which it may be split.
 pub(crate) fn split<const N: usize>(
     plan: &Plan<N>,
     dim: usize,

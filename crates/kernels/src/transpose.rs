@@ -7,12 +7,12 @@ use osteon_spec::{Plan, PlanDim};
 /// Bytes of a cache line: a tile's rows in the source and in the destination.
 const LINE: usize = 64;
 
-/// Tiles along each side of a block. A block's lines lie on 2 × 256 pages at most for 1-byte elements and 2 × 128 for others, which the
-/// second-level TLB holds, and a thread walks one block after the other.
+/// Tiles along each side of a block: the pages that a block touches fit the second-level TLB, and a
+/// thread walks one block after the other.
 const BLOCK: usize = 8;
 
-/// Copies operand 1 to operand 0 if the destination is dense along the plan's inner dim and the source
-/// along another one; otherwise does nothing and returns false.
+/// Copies operand 1 to operand 0 if the destination is dense along the plan's inner dim and the
+/// source along another one; otherwise does nothing and returns false.
 ///
 /// # Safety
 /// As [`crate::copy`].
@@ -67,8 +67,8 @@ pub(crate) unsafe fn transpose(plan: &Plan<2>, dst: *mut u8, src: *const u8, wid
     true
 }
 
-/// Copies a small matrix of `rows` × `cols` elements: the destination is dense along a row, the source along a
-/// column; each is given with the bytes from one row, or column, to the next.
+/// Copies a small matrix of `rows` × `cols` elements: the destination is dense along a row, the
+/// source along a column; each is given with the bytes from one row, or column, to the next.
 ///
 /// # Safety
 /// The elements may be read and written, and do not overlap.
@@ -137,7 +137,8 @@ impl<'a> Outer<'a> {
     }
 }
 
-/// A matrix of `rows` × `cols` elements, dense along a row of the destination and along a column of the source.
+/// A matrix of `rows` × `cols` elements, dense along a row of the destination and along a column of
+/// the source.
 struct Task {
     dst: *mut u8,
     src: *const u8,
@@ -177,7 +178,8 @@ impl Task {
             let wide = side.min(cols.end - c);
             for r in rows.clone().step_by(side) {
                 let high = side.min(rows.end - r);
-                // SAFETY: positions of the matrix; the bytes of `high` (`wide`) elements fit a line.
+                // SAFETY: positions of the matrix; the bytes of `high` (`wide`) elements fit a
+                // line.
                 unsafe {
                     let from = self
                         .src

@@ -8,9 +8,9 @@ use crate::math::Math;
 ops! {
     /// An operation of one element, by PyTorch's name.
     pub enum UnaryOp;
-    /// The kernel of an operation on inputs of this dtype; none where it is not defined. An operation
-    /// on floats takes integers by way of the float that they promote to: look up that dtype,
-    /// and pass the integers. Half precision is computed in `float32` and rounded once.
+    /// The kernel of an operation on inputs of this dtype; none where it is not defined. An
+    /// operation on floats takes integers by way of the float that they promote to: look up that
+    /// dtype, and pass the integers. Half precision is computed in `float32` and rounded once.
     pub fn unary = map1 over 2;
 
     /// `-x`; integers wrap.

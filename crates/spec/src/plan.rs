@@ -64,8 +64,9 @@ impl<const N: usize> Plan<N> {
         plan
     }
 
-    /// A walk in row-major order from its parts: for each operand the byte offset of the first element and
-    /// the byte strides, one for each size of `shape`; negative strides walk backwards (`flip`).
+    /// A walk in row-major order from its parts: for each operand the byte offset of the first
+    /// element and the byte strides, one for each size of `shape`; negative strides walk backwards
+    /// (`flip`).
     ///
     /// # Panics
     /// When a list of strides is not as long as `shape`, or the product of `shape` does not fit.
@@ -206,7 +207,8 @@ impl<const N: usize> Plan<N> {
         self.offsets
     }
 
-    /// The innermost dim: a run's length and its byte strides (length 1 and strides 0 without dims).
+    /// The innermost dim: a run's length and its byte strides (length 1 and strides 0 without
+    /// dims).
     #[inline]
     pub fn inner(&self) -> PlanDim<N> {
         self.dims.first().copied().unwrap_or(PlanDim {
