@@ -34,7 +34,7 @@ const LEGEND: [(Cell, Text); 4] = [
     (
         Cell::One,
         Text {
-            en: "reached by one tensor",
+            en: "reached by one",
             zh: "一个张量可达",
         },
     ),
@@ -48,14 +48,14 @@ const LEGEND: [(Cell, Text); 4] = [
     (
         Cell::Part,
         Text {
-            en: "reached in part",
+            en: "in part",
             zh: "部分可达",
         },
     ),
     (
         Cell::None,
         Text {
-            en: "reached by none",
+            en: "by none",
             zh: "无张量可达",
         },
     ),
@@ -76,6 +76,8 @@ pub struct Drawing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
     None,
+    /// In a tensor's own bar: not reached by this one.
+    Apart,
     Part,
     One,
     Shared,
@@ -85,6 +87,7 @@ impl Cell {
     fn glyph(self) -> (Style, char) {
         match self {
             Cell::None => (Style::Bad, '░'),
+            Cell::Apart => (Style::Dim, '·'),
             Cell::Part => (Style::Good, '▒'),
             Cell::One => (Style::Good, '▓'),
             Cell::Shared => (Style::Shared, '█'),
@@ -101,7 +104,7 @@ impl Drawing {
         all: bool,
     ) -> Drawing {
         let longest = names.map(|name| width(&safe(name))).max().unwrap_or(0);
-        let key = longest.clamp(width(STORAGE.of(lang)), 24);
+        let key = longest.clamp(12, 24);
         let bar = screen.width.saturating_sub(2 + key + NUMBERS).clamp(8, BAR);
         Drawing {
             screen,
@@ -158,11 +161,11 @@ impl Drawing {
         // A bar has something to say where there is waste or sharing.
         let is_plain = unreached == 0 && entry.tensors.len() == 1;
         let cells = self.cells(entry);
-        let bar_of = |runs| painted(self.screen, &bar(runs, entry.nbytes, cells));
+        let bar_of = |runs| bar(runs, entry.nbytes, cells);
         let drawn = if is_plain {
             String::new()
         } else {
-            format!("{share}  {}", bar_of(&entry.runs))
+            format!("{share}  {}", painted(self.screen, &bar_of(&entry.runs)))
         };
         writeln!(
             out,
@@ -195,7 +198,12 @@ impl Drawing {
                 continue;
             }
             let text = left(&self.screen.clip(&text, columns), columns);
-            writeln!(out, "{text}  {}", bar_of(&tensor.runs))?;
+            // What it does not reach, others may.
+            let own = bar_of(&tensor.runs)
+                .iter()
+                .map(|&c| if c == Cell::None { Cell::Apart } else { c })
+                .collect::<Vec<_>>();
+            writeln!(out, "{text}  {}", painted(self.screen, &own))?;
         }
         if entry.tensors.len() > listed {
             let more = entry.tensors.len() - listed;

@@ -8,6 +8,7 @@ mod failure;
 mod lang;
 mod map;
 mod term;
+mod tour;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -30,6 +31,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Tour(tour::Args),
     Map(map::Args),
     Compact(compact::Args),
 }
@@ -47,9 +49,11 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Option<Command>, lang: Lang) -> Result<ExitCode, Failure> {
-    match command {
-        Some(Command::Map(args)) => map::run(&args, Screen::of_stdout(), lang),
-        Some(Command::Compact(args)) => compact::run(&args, lang).map(|()| ExitCode::SUCCESS),
-        None => Ok(ExitCode::SUCCESS),
+    match command.unwrap_or_else(|| Command::Tour(tour::Args::default())) {
+        Command::Tour(args) => {
+            tour::run(&args, Screen::of_stdout(), lang).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Map(args) => map::run(&args, Screen::of_stdout(), lang),
+        Command::Compact(args) => compact::run(&args, lang).map(|()| ExitCode::SUCCESS),
     }
 }

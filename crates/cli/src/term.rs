@@ -323,7 +323,7 @@ mod tests {
         // Two columns each, and no line begins with a comma.
         assert_eq!(
             wrap("张量是外壳，存储是骨头。", 10),
-            ["张量是外", "壳，存储", "是骨头。"]
+            ["张量是外", "壳，存储是", "骨头。"]
         );
         assert_eq!(wrap("用 copy() 复制", 8), ["用", "copy()", "复制"]);
     }

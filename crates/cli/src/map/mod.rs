@@ -4,6 +4,8 @@ mod budget;
 mod json;
 mod table;
 
+pub use table::wrote;
+
 use crate::failure::Failure;
 use crate::lang::Lang;
 use crate::term::{Out, Progress, Screen, grouped, percent, safe};
@@ -76,7 +78,7 @@ pub fn run(args: &Args, screen: Screen, lang: Lang) -> Result<ExitCode, Failure>
     {
         picture(&files, lang)?.write_html(html)?;
         if !args.json {
-            table::wrote(&mut out, html, lang)?;
+            wrote(&mut out, html, lang)?;
         }
     }
     out.flush()?;
@@ -212,7 +214,7 @@ impl File {
             .iter()
             .map(tensor)
             .collect::<Result<_>>()?;
-        let origin = format!("{} in {}", in_catalog.key, self.path());
+        let origin = format!("storage {} of {}", in_catalog.key, self.path());
         let mut entry =
             picture::StorageEntry::new(id, in_catalog.nbytes, Device::cpu(), origin, tensors)?;
         entry.device = "file".into();
@@ -244,7 +246,10 @@ fn picture(files: &[File], lang: Lang) -> Result<Picture> {
             (name.into_owned(), words)
         }
         _ => {
-            let paths: Vec<_> = files.iter().map(File::path).collect();
+            let mut paths: Vec<_> = files.iter().map(File::path).take(4).collect();
+            if files.len() > paths.len() {
+                paths.push("…".into());
+            }
             let title = match lang {
                 Lang::En => format!("{} files", files.len()),
                 Lang::Zh => format!("{} 个文件", files.len()),

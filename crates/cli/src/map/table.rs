@@ -22,6 +22,10 @@ const NOT_READ: Text = Text {
     en: "Only metadata was read: no values were loaded, nothing in the files was executed.",
     zh: "只读取了元数据：没有载入任何数值，也没有执行文件中的任何代码。",
 };
+const COMPACT: Text = Text {
+    en: "To get rid of the waste: osteon compact IN OUT",
+    zh: "去掉浪费的字节：osteon compact IN OUT",
+};
 const NO_TENSORS: Text = Text {
     en: "no tensors",
     zh: "没有张量",
@@ -61,13 +65,8 @@ pub fn write(
     }
     Drawing::legend(out, screen, lang)?;
     writeln!(out, "{}", screen.paint(Style::Dim, NOT_READ.of(lang)))?;
-    let wasting = |f: &&File| f.waste() > 0 && f.is_pytorch();
-    if let (Some(file), false) = (files.iter().find(wasting), args.files.is_empty()) {
-        let path = safe(&file.path()).into_owned();
-        match lang {
-            Lang::En => writeln!(out, "Without the waste: osteon compact {path} OUT")?,
-            Lang::Zh => writeln!(out, "去掉浪费的字节：osteon compact {path} OUT")?,
-        }
+    if files.iter().any(|f| f.waste() > 0 && f.is_pytorch()) {
+        writeln!(out, "{}", COMPACT.of(lang))?;
     }
     Ok(())
 }
@@ -131,10 +130,19 @@ impl File {
             let rest = &order[listed..];
             let more = grouped(rest.len() as u64);
             let held = bytes(rest.iter().map(|&s| self.catalog.storages[s].nbytes).sum());
-            let waste = bytes(rest.iter().map(|&s| self.unreached(s)).sum());
-            let line = match lang {
-                Lang::En => format!("… and {more} more storages of {held}, {waste} wasted (--all)"),
-                Lang::Zh => format!("……还有 {more} 个存储，共 {held}，浪费 {waste}（--all）"),
+            let line = match (lang, rest.iter().map(|&s| self.unreached(s)).sum()) {
+                (Lang::En, 0) => {
+                    format!("… and {more} more storages of {held}, none wasted (--all)")
+                }
+                (Lang::En, n) => format!(
+                    "… and {more} more storages of {held}, {} wasted (--all)",
+                    bytes(n)
+                ),
+                (Lang::Zh, 0) => format!("……还有 {more} 个存储，共 {held}，没有浪费（--all）"),
+                (Lang::Zh, n) => format!(
+                    "……还有 {more} 个存储，共 {held}，浪费 {}（--all）",
+                    bytes(n)
+                ),
             };
             writeln!(out, "  {}", screen.paint(Style::Dim, line))?;
         }
