@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Why elements moved.
@@ -131,6 +132,8 @@ pub struct CopyEvent {
     pub site: Site,
     /// In which scope.
     pub scope: ScopeId,
+    /// On which thread: a number that no other thread of the process has.
+    pub thread: u64,
     /// Bytes written.
     pub bytes: usize,
     /// Read from here.
@@ -155,7 +158,7 @@ impl CopyEvent {
         };
         json!({
             "number": self.number, "reason": self.reason, "op": self.op, "bytes": self.bytes,
-            "site": self.site.to_string(), "scope": &*self.scope.path(),
+            "site": self.site.to_string(), "scope": &*self.scope.path(), "thread": self.thread,
             "from": end(&self.from), "to": end(&self.to), "hint": self.hint(),
         })
     }
@@ -226,7 +229,7 @@ pub fn record(
     from: CopyEnd,
     to: CopyEnd,
 ) {
-    let scope = scope::current();
+    let (scope, thread) = (scope::current(), thread_number());
     let mut log = log();
     let number = log.total;
     log.total += 1;
@@ -240,10 +243,20 @@ pub fn record(
         op,
         site,
         scope,
+        thread,
         bytes,
         from,
         to,
     });
+}
+
+/// The number of the calling thread. 0 for one that is ending.
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.try_with(|n| *n).unwrap_or(0)
 }
 
 /// A moment in the copy log.
@@ -284,6 +297,14 @@ impl CopyLog {
     /// How many copies were made in this time that the log no longer holds.
     pub fn missed(&self) -> u64 {
         self.missed
+    }
+
+    /// Those that the calling thread made. What was missed is of unknown threads and stays.
+    #[must_use]
+    pub fn on_this_thread(mut self) -> CopyLog {
+        let here = thread_number();
+        self.events.retain(|e| e.thread == here);
+        self
     }
 
     /// The bytes that the listed copies wrote.

@@ -22,11 +22,98 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # The surface, in one walk
+//!
+//! ```
+//! use osteon::{DType, Device, Result, Storage, Tensor, s};
+//!
+//! # fn main() -> Result<()> {
+//! let a = Tensor::new([1i64, 2, 3, 4])?; // scalars, nested arrays, Vec; the dtype is the numbers' type
+//! let z = Tensor::zeros([4, 4], DType::F32, &Device::cpu())?; // ones, full, empty, arange, linspace, eye
+//! let b = a.slice(0, 1..3)?; // a view; also a.i(s![1..3])?, with steps, integers, None, `...`
+//! assert_eq!((b.shape(), b.stride(), b.storage_offset(), b.dim()), (&[2][..], &[1][..], 1, 1));
+//! assert_eq!((b.numel(), b.element_size(), b.nbytes(), b.dtype()), (2, 8, 16, DType::I64));
+//! assert_eq!(b.device(), Device::cpu());
+//! assert_eq!(b.data_ptr().addr() - a.data_ptr().addr(), 8); // safe to get, unsafe to read through
+//! assert!(b.is_contiguous() && b.is_view() && b.version() == 0);
+//! let st: &Storage = b.storage();
+//! assert_eq!((st.id(), st.nbytes(), st.tensors().len()), (a.storage().id(), 32, 2));
+//! assert!(a.shares_storage(&b) && a.overlaps(&b)?); // overlaps: exact, on bytes
+//! let x = z.i(s![..2, ..])?;
+//! x.view([8])?.reshape([2, 2, 2])?.transpose(0, 1)?.permute([2, 0, 1])?;
+//! x.t()?.expand([3, 4, 2])?;
+//! let c = b.contiguous()?; // itself when already contiguous, as in PyTorch
+//! assert!(c.is(&b));
+//! let d = b.copy()?; // PyTorch's clone(): a new, right-sized storage. Rust's Clone is the cheap handle
+//! let e = b.compact()?; // itself when it spans its whole storage, else a right-sized copy
+//! assert_eq!((d.storage().nbytes(), e.storage().nbytes()), (16, 16));
+//! let why = x.t()?.reshape_info([8])?; // a view, or a copy and the dims that force it; nothing is done
+//! assert!(!why.is_view());
+//! a.add_(&a)?; // in place, seen through every view
+//! b.fill_(0)?;
+//! a.copy_(&a.copy()?)?;
+//! a.index_put_(s![1..3], &Tensor::new([7i64, 8])?)?; // x[1:3] = v
+//! let sum = (&a + &a)?; // operators return Result
+//! let out = a.empty_like()?;
+//! a.add_out(&a, &out)?; // out=: op name + _out
+//! assert_eq!(sum.to_vec::<i64>()?, [4, 14, 16, 16]);
+//! assert_eq!(a.select(0, 0)?.item::<i64>()?, 2);
+//! assert_eq!(format!("{a}"), "tensor([2, 7, 8, 8])"); // printed as PyTorch prints
+//! assert!(sum.equal(&out)? && sum.allclose(&out, 1e-5, 1e-8)?);
+//! let g = a.read::<i64>()?; // a guard: typed access without copying
+//! assert_eq!((g.get([1]), g.as_slice()), (Some(7), Some(&[2i64, 7, 8, 8][..])));
+//! assert!(a.write::<i64>().is_err()); // refused, naming the line of the guard in the way
+//! drop(g);
+//! let named = z.named("embed.weight"); // a label, seen in every report
+//! assert_eq!(named.storage().id(), z.storage().id());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```
+//! use osteon::{DType, Device, Result, Tensor, copies, memory};
+//!
+//! # fn main() -> Result<()> {
+//! let dev = Device::cpu();
+//! let before = memory::map();
+//! let x = Tensor::ones([1000, 3], DType::F32, &dev)?;
+//! memory::allocated(&dev);
+//! memory::reserved(&dev);
+//! memory::max_allocated(&dev);
+//! memory::reset_peak(&dev);
+//! memory::empty_cache(&dev);
+//! println!("{}", memory::stats(&dev)); // the keys of torch.cuda.memory_stats()
+//! memory::set_limit(&dev, Some(1 << 40));
+//! let map = memory::map(); // storages → tensors, and the bytes that nothing reaches
+//! println!("{map}\n{}", map.to_json()?);
+//! println!("{}", map.diff(&before)); // what grew, by line and label
+//! let path = std::env::temp_dir().join(format!("osteon-map-{}.html", std::process::id()));
+//! map.write_html(&path)?;
+//! # std::fs::remove_file(&path).unwrap();
+//! {
+//!     let _in = memory::scope("encoder.3"); // allocations inside carry the scope
+//!     Tensor::empty([8], DType::F32, &dev)?;
+//! }
+//! let mark = copies::mark();
+//! let y = x.t()?.contiguous()?;
+//! let log = copies::since(&mark); // each copy: reason, bytes, both layouts, line, hint
+//! assert!(log.iter().any(|c| c.to.storage == y.storage().id() && c.bytes == 12_000));
+//! let _none = copies::forbid(); // implicit copies become errors in this scope
+//! assert!(x.t()?.reshape([3000]).unwrap_err().is_copy_forbidden());
+//! # memory::set_limit(&dev, None);
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod checkpoint;
+
+pub use checkpoint::{load, load_with, save, save_with};
 pub use osteon_autograd::{Index, Operand, Tensor, To, s};
+pub use osteon_io::{LoadOptions, SaveOptions};
 pub use osteon_memory::{Origin, Site, Storage};
 pub use osteon_spec::{
     Category, DType, Device, Error, Kind, Layout, MemoryFormat, OomReport, ReshapeInfo, Result, Scalar, Sections,
@@ -56,4 +143,29 @@ pub mod files {
         ByteOrder, Catalog, CompactReport, DataLocation, Encoding, Format, Kept, StorageEntry, TensorEntry, Warning,
         WarningKind, catalog, catalog_bytes, compact,
     };
+}
+
+/// Runs a block and returns its value; panics, listing them, if this thread copied elements in it. For tests.
+///
+/// ```
+/// use osteon::{Tensor, assert_no_copy};
+/// let x = Tensor::arange(0, 6, 1).unwrap();
+/// let y = assert_no_copy!({ x.view([2, 3]).unwrap().t().unwrap() });
+/// assert_eq!(y.shape(), [3, 2]);
+/// ```
+///
+/// ```should_panic
+/// use osteon::{Tensor, assert_no_copy};
+/// let x = Tensor::arange(0, 6, 1).unwrap().view([2, 3]).unwrap();
+/// assert_no_copy!({ x.t().unwrap().reshape([6]).unwrap() });
+/// ```
+#[macro_export]
+macro_rules! assert_no_copy {
+    ($block:expr) => {{
+        let mark = $crate::copies::mark();
+        let value = $block;
+        let made = $crate::copies::since(&mark).on_this_thread();
+        assert!(made.is_empty() && made.missed() == 0, "copies were made:\n{made}");
+        value
+    }};
 }
