@@ -169,3 +169,8 @@ macro_rules! assert_no_copy {
         value
     }};
 }
+
+/// The examples of the README run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
