@@ -9,6 +9,7 @@ mod display;
 mod elementwise;
 mod index;
 mod inplace;
+mod matmul;
 mod operand;
 mod tensor;
 mod views;

@@ -9,7 +9,7 @@ use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
 use crate::View;
-use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_kernels::{Axis, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_spec::{DType, Device, Result, Scalar};
 
 /// An operand that is only read: a view, or a plain number.
@@ -82,6 +82,16 @@ pub(crate) trait Backend: Sync {
     ) -> Result<()>;
     /// `a` where `condition` is true, else `b`.
     fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()>;
+    /// `dst = Σ lhs · rhs`: `axes` are the dims of `dst`, `summed` those that it lacks, with the strides of all three
+    /// views in bytes. All have one dtype.
+    fn contract(
+        &self,
+        dst: &View,
+        lhs: &View,
+        rhs: &View,
+        axes: &[Axis],
+        summed: &[Axis],
+    ) -> Result<()>;
 }
 
 /// The backend of a device.

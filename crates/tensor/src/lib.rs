@@ -13,6 +13,7 @@ pub mod format;
 mod guard;
 mod index;
 mod inplace;
+mod matmul;
 mod meta;
 mod number;
 mod read;

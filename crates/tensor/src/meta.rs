@@ -3,7 +3,7 @@
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_kernels::{Axis, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
 pub(crate) struct Meta;
@@ -85,6 +85,17 @@ impl Backend for Meta {
     }
 
     fn select(&self, _dst: &View, _condition: &View, _a: Arg<'_>, _b: Arg<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn contract(
+        &self,
+        _dst: &View,
+        _lhs: &View,
+        _rhs: &View,
+        _axes: &[Axis],
+        _summed: &[Axis],
+    ) -> Result<()> {
         Ok(())
     }
 }

@@ -169,6 +169,7 @@ fn several(op: &str, inputs: &mut [Tensor], a: &Args<'_>) -> Made {
         ("maximum", [x, y]) => one(x.maximum(y)?),
         ("lt", [x, y]) => one(x.lt(y)?),
         ("eq", [x, y]) => one(x.eq(y)?),
+        ("matmul", [x, y]) => one(x.matmul(y)?),
         ("copy_", [x, y]) => none(x.copy_(y)?),
         ("add_", [x, y]) => none(x.add_(y)?),
         ("mul_", [x, y]) => none(x.mul_(y)?),

@@ -5,12 +5,13 @@
     reason = "kernels take pointers; here views become pointers that satisfy them"
 )]
 
+mod contract;
 mod index;
 
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{self as kernels, BinaryOp, CompareOp, Kernel, TernaryOp, UnaryOp, Value};
+use osteon_kernels::{self as kernels, Axis, BinaryOp, CompareOp, Kernel, TernaryOp, UnaryOp, Value};
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
 use std::array;
@@ -253,5 +254,16 @@ impl Backend for Cpu {
             dst,
             [dst.into(), condition.into(), a, b],
         )
+    }
+
+    fn contract(
+        &self,
+        dst: &View,
+        lhs: &View,
+        rhs: &View,
+        axes: &[Axis],
+        summed: &[Axis],
+    ) -> Result<()> {
+        contract::contract(dst, lhs, rhs, axes, summed)
     }
 }

@@ -1,6 +1,7 @@
 //! The single operations, by PyTorch's names: what a recorded call looks like in Rust.
 
 mod create;
+mod linalg;
 mod pointwise;
 mod shape;
 
@@ -25,6 +26,7 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         shape::copies,
         create::create,
         create::like,
+        linalg::products,
     ];
     for table in tables {
         match table(op, c) {

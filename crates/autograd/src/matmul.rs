@@ -1,0 +1,66 @@
+//! Products. Strides, transposes and broadcast batches are read as they are: nothing is copied before.
+//! Dtypes must agree, as in PyTorch; results are row-major.
+
+use crate::Tensor;
+use osteon_spec::Result;
+
+impl Tensor {
+    /// The matrix product. A vector counts as a row on the left and as a column on the right; dims before the last two
+    /// are a batch, and broadcast without being copied.
+    ///
+    /// Allocates the result. Half precision is summed in `float32`; integers wrap.
+    ///
+    /// # Errors
+    /// A 0-dim factor; shapes that do not fit; different dtypes; `bool`; a guard in the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(a.matmul(&a.t()?)?.to_vec::<i64>()?, [5, 11, 11, 25]);
+    /// let batch = a.expand([1000, 2, 2])?; // no memory of its own
+    /// assert_eq!(batch.matmul(&Tensor::new([1i64, 1])?)?.shape(), [1000, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view()
+            .matmul(other.as_view())
+            .map(Tensor::from_view)
+    }
+
+    /// The product of two matrices.
+    ///
+    /// # Errors
+    /// Anything but two matrices; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view().mm(other.as_view()).map(Tensor::from_view)
+    }
+
+    /// The products of the matrices in two batches of one size.
+    ///
+    /// # Errors
+    /// Anything but two batches of one size; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view().bmm(other.as_view()).map(Tensor::from_view)
+    }
+
+    /// The product of a matrix and a vector.
+    ///
+    /// # Errors
+    /// Anything else; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn mv(&self, vector: &Tensor) -> Result<Tensor> {
+        self.as_view().mv(vector.as_view()).map(Tensor::from_view)
+    }
+
+    /// The sum of the products of two vectors' elements.
+    ///
+    /// # Errors
+    /// Anything but two vectors of one length; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view().dot(other.as_view()).map(Tensor::from_view)
+    }
+}
