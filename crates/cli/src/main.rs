@@ -14,7 +14,7 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use lang::Lang;
 use std::process::ExitCode;
-use term::{Screen, safe};
+use term::{Screen, complain};
 
 /// Tensors, views and storages explained to the byte
 ///
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match run(cli.command, lang) {
         Ok(code) => code,
         Err(e) => {
-            eprintln!("osteon: {}", safe(&e.to_string()));
+            complain(e);
             ExitCode::FAILURE
         }
     }

@@ -3,6 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Cow;
 use std::env;
+use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
@@ -233,6 +234,11 @@ impl Write for Out {
     }
 }
 
+/// Says in one line on standard error what is wrong. Where that is closed too, there is nobody to tell.
+pub fn complain(what: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "osteon: {}", safe(&what.to_string()));
+}
+
 /// A progress bar on standard error, of work that turns out to take more than a second, where that is a terminal.
 pub struct Progress {
     bar: ProgressBar,
@@ -252,7 +258,8 @@ impl Progress {
         }
         let (done, wait) = mpsc::channel();
         let shown = bar.clone();
-        thread::spawn(move || {
+        // Without a thread to be had there is no bar, and the work goes on.
+        let _ = thread::Builder::new().spawn(move || {
             if wait.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(ProgressDrawTarget::stderr());
                 shown.enable_steady_tick(Duration::from_millis(100));
@@ -266,9 +273,9 @@ impl Progress {
         self.bar.set_message(safe(what).into_owned());
     }
 
-    /// Prints a line to standard error, above the bar.
-    pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+    /// [`complain`] above the bar.
+    pub fn complain(&self, what: impl fmt::Display) {
+        self.bar.suspend(|| complain(what));
     }
 
     /// One step is done.
@@ -306,6 +313,18 @@ mod tests {
         assert_eq!(percent(199_560, 200_000), "99.8 %");
         assert_eq!(percent(1, 1_000_000), "<0.1 %");
         assert_eq!(percent(999_999, 1_000_000), ">99.9 %");
+    }
+
+    #[test]
+    fn colours_only_where_they_are_welcome() {
+        let screen = |colours| Screen {
+            width: 80,
+            clips: true,
+            colours,
+        };
+        assert_eq!(screen(false).paint(Style::Bad, "x"), "x");
+        assert_eq!(screen(true).paint(Style::Bad, "x"), "\x1b[31mx\x1b[0m");
+        assert_eq!(screen(true).clip("张量 tensor", 7), "张量 t…");
     }
 
     #[test]

@@ -107,15 +107,15 @@ fn without_a_file_the_built_in_checkpoint() {
         "embed.weight  float32 [16, 24]",
         "attention.weight_t  float32 [12, 24]  stride [1, 12]",
         "mask  bool [48, 48]  stride [0, 1]",
-        "6 tensors on 5 storages (1 shared by several): 6,896 bytes, 3,584 (52.0 %) reached by no tensor",
-        "nothing in the files was executed",
+        "6 tensors on 5 storages (1 shared by several): 6,896 bytes\n  3,584 bytes (52.0 %) are reached by no tensor",
+        "nothing was executed",
     ] {
         assert!(ran.out.contains(told), "{told}\n{}", ran.out);
     }
     assert!(!ran.out.contains('\x1b'));
     let zh = osteon(&["map", "--lang", "zh"]).out;
     assert!(
-        zh.contains("6 个张量，5 个存储（1 个由多个张量共享）：6,896 字节，3,584 字节（52.0 %）"),
+        zh.contains("6 个张量，5 个存储（1 个由多个张量共享）：6,896 字节\n  3,584 字节（52.0 %）"),
         "{zh}"
     );
 }

@@ -10,9 +10,15 @@ fn code_blocks(text: &str) -> Vec<&str> {
 
 #[test]
 fn the_readmes_agree_with_each_other_and_the_command() {
-    let (en, zh) = (include_str!("../../../README.md"), include_str!("../../../README.zh-CN.md"));
+    let (en, zh) = (
+        include_str!("../../../README.md"),
+        include_str!("../../../README.zh-CN.md"),
+    );
     assert_eq!(code_blocks(en), code_blocks(zh));
-    let shown = code_blocks(en).into_iter().find_map(|b| b.strip_prefix("text\n")).unwrap();
+    let shown = code_blocks(en)
+        .into_iter()
+        .find_map(|b| b.strip_prefix("text\n"))
+        .unwrap();
     let map = osteon(&["map"]).out;
     assert!(map.contains(shown), "{map}");
 }

@@ -8,7 +8,7 @@ pub use table::wrote;
 
 use crate::failure::Failure;
 use crate::lang::Lang;
-use crate::term::{Out, Progress, Screen, grouped, percent, safe};
+use crate::term::{Out, Progress, Screen, complain, grouped, percent};
 use budget::Budget;
 use osteon::files::{Catalog, catalog, catalog_bytes};
 use osteon::memory::picture::{self, Picture};
@@ -87,13 +87,13 @@ pub fn run(args: &Args, screen: Screen, lang: Lang) -> Result<ExitCode, Failure>
         let (waste, held) = (file.waste(), file.held());
         if let Some(budget) = args.max_waste.as_ref().filter(|b| b.is_broken(waste, held)) {
             over = true;
-            eprintln!(
-                "osteon: {}: {} of {} bytes ({}) are reached by no tensor, more than --max-waste {budget}",
-                safe(&file.path()),
+            complain(format_args!(
+                "{}: {} of {} bytes ({}) are reached by no tensor, more than --max-waste {budget}",
+                file.path(),
                 grouped(waste),
                 grouped(held),
                 percent(waste, held),
-            );
+            ));
         }
     }
     failed |= files.is_empty();
@@ -122,7 +122,7 @@ fn read_all(paths: &[PathBuf]) -> Result<(Vec<File>, bool)> {
             Ok(more) => files.extend(more),
             Err(e) => {
                 failed = true;
-                progress.say(&format!("osteon: {}", safe(&e.to_string())));
+                progress.complain(e);
             }
         }
         progress.step();

@@ -19,8 +19,8 @@ const BUILT_IN: Text = Text {
     zh: "没有指定文件，这里展示内置的小检查点。",
 };
 const NOT_READ: Text = Text {
-    en: "Only metadata was read: no values were loaded, nothing in the files was executed.",
-    zh: "只读取了元数据：没有载入任何数值，也没有执行文件中的任何代码。",
+    en: "Only metadata was read; no values were loaded, nothing was executed.",
+    zh: "只读取了元数据：没有载入数值，也没有执行文件中的代码。",
 };
 const COMPACT: Text = Text {
     en: "To get rid of the waste: osteon compact IN OUT",
@@ -31,8 +31,8 @@ const NO_TENSORS: Text = Text {
     zh: "没有张量",
 };
 const WARNING: Text = Text {
-    en: "warning",
-    zh: "警告",
+    en: "warning: ",
+    zh: "警告：",
 };
 
 pub fn write(
@@ -104,7 +104,7 @@ impl File {
         let path = screen.paint(Style::Bold, safe(&path));
         writeln!(out, "{path}  {}", screen.paint(Style::Dim, about))?;
         for warning in &self.catalog.warnings {
-            let text = format!("{}: {}", WARNING.of(lang), safe(&warning.message));
+            let text = format!("{}{}", WARNING.of(lang), safe(&warning.message));
             for line in wrap(&text, screen.width.saturating_sub(2)) {
                 writeln!(out, "  {}", screen.paint(Style::Fair, line))?;
             }
@@ -190,42 +190,43 @@ impl Sum {
             n => format!("{} {what}s", grouped(n)),
         };
         let (held, shared) = (grouped(held), grouped(shared));
-        let (first, second) = match lang {
-            Lang::En => (
+        let first = match lang {
+            Lang::En => {
+                let shared = if self.shared == 0 {
+                    String::new()
+                } else {
+                    format!(" ({shared} shared by several)")
+                };
                 format!(
-                    "{} on {}",
+                    "{} on {}{shared}: {held} bytes",
                     counted(tensors, "tensor"),
                     counted(storages, "storage")
-                ) + &match self.shared {
-                    0 => format!(": {held} bytes"),
-                    _ => format!(" ({shared} shared by several): {held} bytes"),
-                },
-                match self.waste {
-                    0 => "every one reached".into(),
-                    n => format!("{} ({share}) reached by no tensor", grouped(n)),
-                },
-            ),
-            Lang::Zh => (
-                format!("{} 个张量，{} 个存储", grouped(tensors), grouped(storages))
-                    + &match self.shared {
-                        0 => format!("：{held} 字节"),
-                        _ => format!("（{shared} 个由多个张量共享）：{held} 字节"),
-                    },
-                match self.waste {
-                    0 => "每个字节都可达".into(),
-                    n => format!("{} 字节（{share}）没有任何张量可达", grouped(n)),
-                },
-            ),
+                )
+            }
+            Lang::Zh => {
+                let shared = if self.shared == 0 {
+                    String::new()
+                } else {
+                    format!("（{shared} 个由多个张量共享）")
+                };
+                format!(
+                    "{} 个张量，{} 个存储{shared}：{held} 字节",
+                    grouped(tensors),
+                    grouped(storages)
+                )
+            }
+        };
+        let second = match (lang, self.waste) {
+            (Lang::En, 0) => "every byte is reached".into(),
+            (Lang::En, n) => format!("{} bytes ({share}) are reached by no tensor", grouped(n)),
+            (Lang::Zh, 0) => "每个字节都可达".into(),
+            (Lang::Zh, n) => format!("{} 字节（{share}）没有任何张量可达", grouped(n)),
         };
         let style = if self.waste == 0 {
             Style::Good
         } else {
             Style::Bad
         };
-        let comma = Text {
-            en: ", ", zh: "，"
-        }
-        .of(lang);
-        format!("  {first}{comma}{}", screen.paint(style, second))
+        format!("  {first}\n  {}", screen.paint(style, second))
     }
 }
