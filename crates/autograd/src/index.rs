@@ -1,7 +1,8 @@
 //! Indexing as Python writes it: `x[1:3, ..., None]` is `x.i(s![1..3, ..., None])`.
 
 use crate::Tensor;
-use osteon_spec::{Error, Kind, Layout, Result};
+use osteon_spec::{DType, Error, Kind, Result};
+use osteon_tensor::View;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// One item of an index, made by [`s!`](crate::s).
@@ -22,6 +23,11 @@ pub enum Index {
     NewAxis,
     /// `...`: as many whole dims as are left.
     Ellipsis,
+    /// A truth value: a new dim of size 1, or of size 0. Copies.
+    Bool(bool),
+    /// An index tensor (int64 or int32), or a mask (`bool` or `uint8`) over as many dims as it has. Copies, but for an integer
+    /// without dims, which counts as [`Index::Int`].
+    Tensor(Tensor),
 }
 
 impl Index {
@@ -44,6 +50,24 @@ impl Index {
 /// `..=-1` ends with the last index, which no exclusive bound counted from the end says.
 fn after(last: isize) -> Option<isize> {
     if last == -1 { None } else { Some(last.saturating_add(1)) }
+}
+
+impl From<&Tensor> for Index {
+    fn from(tensor: &Tensor) -> Index {
+        Index::Tensor(tensor.clone())
+    }
+}
+
+impl From<Tensor> for Index {
+    fn from(tensor: Tensor) -> Index {
+        Index::Tensor(tensor)
+    }
+}
+
+impl From<bool> for Index {
+    fn from(value: bool) -> Index {
+        Index::Bool(value)
+    }
 }
 
 macro_rules! index_from {
@@ -120,25 +144,29 @@ macro_rules! s {
 }
 
 impl Tensor {
-    /// The tensor at an index, a view: PyTorch's `x[index]`.
+    /// The tensor at an index: PyTorch's `x[index]`. A view, unless there is a tensor or a truth value in the index: then a new
+    /// tensor.
     ///
     /// # Errors
-    /// More items than dims; an index out of range; a step below 1.
+    /// More items than dims; an index out of range; a step below 1; index tensors that do not broadcast together; a mask of
+    /// another shape than the dims that it covers; out of memory.
     ///
     /// ```
     /// # use osteon_autograd::{s, Tensor};
     /// let a = Tensor::new([1i64, 2, 3, 4])?;
     /// assert!(a.i(s![1..3])?.shares_storage(&a));
+    /// assert_eq!(a.i(s![&a.gt(2)?])?.to_vec::<i64>()?, [3, 4]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
     pub fn i(&self, index: impl AsRef<[Index]>) -> Result<Tensor> {
-        let layout = indexed(self.layout(), index.as_ref()).map_err(|e| e.op("index"))?;
-        self.as_view().with_layout(layout, "index").map(Tensor::from_view)
+        let (view, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index"))?;
+        let found = if tensors.is_empty() { view } else { view.index(&tensors)? };
+        Ok(Tensor::from_view(found))
     }
 
     /// Writes `value`, broadcast and cast, at an index: PyTorch's `x[index] = value`. Leading dims of size
-    /// 1 of the value are dropped.
+    /// 1 of the value are dropped. Of places that index tensors name repeatedly, the last value stays.
     ///
     /// # Errors
     /// As [`Tensor::i`] and [`Tensor::copy_`].
@@ -152,40 +180,123 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index_put_(&self, index: impl AsRef<[Index]>, value: &Tensor) -> Result<()> {
-        let target = self.i(index)?;
-        let mut value = value.clone();
-        while value.dim() > target.dim() && value.shape()[0] == 1 {
+        let op = "index_put_";
+        if let [Index::Bool(false)] = index.as_ref() {
+            return Ok(());
+        }
+        let (target, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op(op))?;
+        let mut value = value.as_view().clone();
+        while value.dim() > 0 && value.shape()[0] == 1 && (value.dim() > target.dim() || !tensors.is_empty()) {
             value = value.select(0, 0)?;
         }
-        target.copy_(&value).map_err(|e| e.op("index_put_"))
+        if tensors.is_empty() {
+            return target.copy_(&value).map_err(|e| e.op(op));
+        }
+        target.index_put_(&tensors, &value.to_dtype(self.dtype())?, false)
+    }
+
+    /// Adds `value`, broadcast, at an index; places that index tensors name repeatedly count each time: PyTorch's
+    /// `index_put_` with `accumulate`.
+    ///
+    /// # Errors
+    /// As [`Tensor::i`]; a value of another dtype or that does not broadcast; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::{s, Tensor};
+    /// let x = Tensor::new([0i64, 0, 0])?;
+    /// let places = Tensor::new([1i64, 1, 2])?;
+    /// x.index_put_accumulate_(s![&places], &Tensor::new(5i64)?)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 10, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put_accumulate_(&self, index: impl AsRef<[Index]>, value: &Tensor) -> Result<()> {
+        let (target, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index_put_"))?;
+        target.index_put_(&tensors, value.as_view(), true)
     }
 }
 
-fn indexed(layout: &Layout, index: &[Index]) -> Result<Layout> {
-    let taken = index.iter().filter(|i| matches!(i, Index::Int(_) | Index::Slice { .. })).count();
-    let left = layout.rank().checked_sub(taken).ok_or_else(|| {
-        Error::new(
-            Kind::Index,
-            format!("too many indices for shape {:?}: {taken}", layout.sizes()),
-        )
+/// What integers, slices and new dims make of a view, and the tensors in the index, each at the first dim that it takes. No
+/// tensors, no list.
+#[track_caller]
+fn sliced(view: &View, index: &[Index]) -> Result<(View, Vec<Option<View>>)> {
+    let taken: usize = index.iter().map(dims_taken).sum();
+    let left = view.dim().checked_sub(taken).ok_or_else(|| {
+        Error::new(Kind::Index, format!("too many indices for shape {:?}: {taken}", view.shape()))
     })?;
-    let mut layout = layout.clone();
+    let mut layout = view.layout().clone();
     let mut dim = 0;
-    let mut ellipsis = Some(left as isize);
+    let mut tensors = Tensors::default();
+    let mut ellipsis = Some(left);
     for item in index {
-        match *item {
-            Index::Int(i) => layout = layout.select(dim, i)?,
+        let d = dim as isize;
+        match item {
+            Index::Int(i) => layout = layout.select(d, *i)?,
             Index::Slice { start, end, step } => {
-                layout = layout.slice(dim, start, end, step)?;
+                layout = layout.slice(d, *start, *end, *step)?;
                 dim += 1;
             }
             Index::NewAxis => {
-                layout = layout.unsqueeze(dim)?;
+                layout = layout.unsqueeze(d)?;
                 dim += 1;
             }
             // A second one stands for nothing, as in PyTorch.
             Index::Ellipsis => dim += ellipsis.take().unwrap_or(0),
+            Index::Bool(b) => {
+                layout = layout.unsqueeze(d)?;
+                tensors.push(dim, truth(*b, view)?, 1);
+                dim += 1;
+            }
+            Index::Tensor(t) if t.dim() == 0 && is_truth(t) => {
+                layout = layout.unsqueeze(d)?;
+                tensors.push(dim, truth(t.item::<bool>()?, view)?, 1);
+                dim += 1;
+            }
+            Index::Tensor(t) if t.dim() == 0 && t.dtype().is_integer() => {
+                layout = layout.select(d, t.item::<i64>()? as isize)?;
+            }
+            Index::Tensor(t) => {
+                tensors.push(dim, t.as_view().clone(), dims_taken(item));
+                dim += dims_taken(item);
+            }
         }
     }
-    Ok(layout)
+    Ok((view.with_layout(layout, "index")?, tensors.list))
+}
+
+/// Index tensors, with `None` for the dims between them.
+#[derive(Default)]
+struct Tensors {
+    list: Vec<Option<View>>,
+    /// The dims that the list covers.
+    dims: usize,
+}
+
+impl Tensors {
+    fn push(&mut self, dim: usize, tensor: View, takes: usize) {
+        self.list.resize(self.list.len() + dim - self.dims, None);
+        self.list.push(Some(tensor));
+        self.dims = dim + takes;
+    }
+}
+
+fn is_truth(tensor: &Tensor) -> bool {
+    matches!(tensor.dtype(), DType::Bool | DType::U8)
+}
+
+/// The dims of the tensor that an item stands for.
+fn dims_taken(item: &Index) -> usize {
+    match item {
+        Index::Int(_) | Index::Slice { .. } => 1,
+        Index::NewAxis | Index::Ellipsis | Index::Bool(_) => 0,
+        Index::Tensor(t) if is_truth(t) => t.dim(),
+        Index::Tensor(_) => 1,
+    }
+}
+
+/// The index into a new dim of size 1 that keeps it, or empties it.
+#[track_caller]
+fn truth(value: bool, of: &View) -> Result<View> {
+    let indices: &[i64] = if value { &[0] } else { &[] };
+    View::from_slice(indices, &[indices.len()], &of.device())
 }

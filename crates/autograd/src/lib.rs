@@ -3,14 +3,18 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod advanced;
+mod arrange;
 mod copies;
 mod create;
 mod display;
 mod elementwise;
 mod index;
 mod inplace;
+mod join;
 mod matmul;
 mod operand;
+mod sort;
 mod tensor;
 mod views;
 

@@ -6,7 +6,7 @@ use osteon_spec::{DType, Result, Sections};
 use osteon_tensor::View;
 use std::ops::{Bound, RangeBounds};
 
-fn tensors(views: Vec<View>) -> Vec<Tensor> {
+pub(crate) fn tensors(views: Vec<View>) -> Vec<Tensor> {
     views.into_iter().map(Tensor::from_view).collect()
 }
 
@@ -578,6 +578,33 @@ impl Tensor {
     #[track_caller]
     pub fn atleast_1d(&self) -> Result<Tensor> {
         if self.dim() == 0 { self.unsqueeze(0) } else { Ok(self.clone()) }
+    }
+
+    /// With at least two dims, new ones in front: itself when it has them.
+    ///
+    /// # Errors
+    /// Out of memory for the view itself.
+    #[track_caller]
+    pub fn atleast_2d(&self) -> Result<Tensor> {
+        match self.dim() {
+            0 => self.view([1, 1]),
+            1 => self.unsqueeze(0),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    /// With at least three dims, new ones around a vector and behind a matrix: itself when it has them.
+    ///
+    /// # Errors
+    /// Out of memory for the view itself.
+    #[track_caller]
+    pub fn atleast_3d(&self) -> Result<Tensor> {
+        match self.dim() {
+            0 => self.view([1, 1, 1]),
+            1 => self.unsqueeze(0)?.unsqueeze(-1),
+            2 => self.unsqueeze(-1),
+            _ => Ok(self.clone()),
+        }
     }
 }
 

@@ -5,11 +5,11 @@
 //! runs one kernel, and lets them go. It fails only where a guard is in the way, a storage is read-only, or the
 //! data themselves are bad (an index out of range), and has written nothing then.
 
+use crate::View;
 use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
-use crate::View;
-use osteon_kernels::{Axis, BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, TernaryOp, Triangle, UnaryOp};
 use osteon_spec::{DType, Device, Result, Scalar};
 
 /// An operand that is only read: a view, or a plain number.
@@ -73,13 +73,7 @@ pub(crate) trait Backend: Sync {
     fn compare(&self, op: CompareOp, dtype: DType, dst: &View, args: [Arg<'_>; 2]) -> Result<()>;
     /// Moves elements between `dst` and `src` where index tensors say. Every index is checked before anything
     /// is written.
-    fn indexed(
-        &self,
-        what: Move<'_>,
-        dst: &View,
-        src: Arg<'_>,
-        how: &Indexed<'_>,
-    ) -> Result<()>;
+    fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()>;
     /// `a` where `condition` is true, else `b`.
     fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()>;
     /// `dst = Σ lhs · rhs`: `axes` are the dims of `dst`, `summed` those that it lacks, with the strides of all three
@@ -92,6 +86,25 @@ pub(crate) trait Backend: Sync {
         axes: &[Axis],
         summed: &[Axis],
     ) -> Result<()>;
+    /// Every element of `src` into `dst`, of the same shape and dtype and apart, these dims from the last index on.
+    fn flip(&self, dst: &View, src: &View, dims: &[usize]) -> Result<()>;
+    /// One triangle of the matrices of `src`, and zeros, into `dst`, which is `src` or apart from it.
+    fn triangle(&self, keep: Triangle, dst: &View, src: &View) -> Result<()>;
+    /// What is asked for of each lane of `src` along a dim, as values and as indices, both fresh.
+    fn sort(&self, pick: &Pick, out: [&View; 2], src: &View, dim: usize) -> Result<()>;
+    /// An integer for each element, in row-major order, that compares as the elements do.
+    fn keys(&self, src: &View, out: &mut [u64]) -> Result<()>;
+    /// The number of elements that are not zero.
+    fn count_true(&self, src: &View) -> Result<usize>;
+    /// The coordinates of the elements that are not zero as the rows of `dst`; false, and nothing is written, where there are
+    /// not as many.
+    fn nonzero(&self, dst: &View, src: &View) -> Result<bool>;
+    /// The elements of `src` at which `mask`, of the same shape, is true into `dst`, a dense vector; false, and nothing
+    /// is written, where there are not as many.
+    fn masked_select(&self, dst: &View, src: &View, mask: &View) -> Result<bool>;
+    /// The elements of `src`, which is contiguous, in turn to those of `dst` at which `mask`, of the same shape,
+    /// is true.
+    fn masked_scatter(&self, dst: &View, mask: &View, src: &View) -> Result<()>;
 }
 
 /// The backend of a device.

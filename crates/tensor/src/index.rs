@@ -29,7 +29,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    fn push(&mut self, size: usize, dst: usize, src: usize) {
+    pub(crate) fn push(&mut self, size: usize, dst: usize, src: usize) {
         self.shape.push(size);
         self.strides[0].push(dst);
         self.strides[1].push(src);
@@ -59,7 +59,7 @@ pub(crate) struct Indexed<'a> {
 
 impl Indexed<'_> {
     /// Runs it, and counts a write of `dst` unless that is fresh.
-    fn run(&self, what: Move<'_>, dst: &View, src: Arg<'_>, op: &'static str) -> Result<()> {
+    pub(crate) fn run(&self, what: Move<'_>, dst: &View, src: Arg<'_>, op: &'static str) -> Result<()> {
         backend(dst.device()).indexed(what, dst, src, self).map_err(|e| e.op(op))
     }
 }

@@ -4,6 +4,8 @@
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
+mod advanced;
+mod arrange;
 mod backend;
 mod copy;
 mod cpu;
@@ -13,10 +15,13 @@ pub mod format;
 mod guard;
 mod index;
 mod inplace;
+mod join;
+mod masks;
 mod matmul;
 mod meta;
 mod number;
 mod read;
+mod sort;
 mod view;
 mod views;
 mod write;
@@ -25,5 +30,5 @@ pub use backend::Arg;
 pub use elementwise::{Call, Compute, Op};
 pub use guard::{ReadGuard, WriteGuard};
 pub use number::{Data, Number};
-pub use osteon_kernels::{BinaryOp, CompareOp, TernaryOp, UnaryOp};
+pub use osteon_kernels::{BinaryOp, CompareOp, Pick, TernaryOp, Triangle, UnaryOp};
 pub use view::View;

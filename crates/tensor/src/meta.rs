@@ -3,7 +3,7 @@
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{Axis, BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, TernaryOp, Triangle, UnaryOp};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
 pub(crate) struct Meta;
@@ -96,6 +96,38 @@ impl Backend for Meta {
         _axes: &[Axis],
         _summed: &[Axis],
     ) -> Result<()> {
+        Ok(())
+    }
+
+    fn flip(&self, _dst: &View, _src: &View, _dims: &[usize]) -> Result<()> {
+        Ok(())
+    }
+
+    fn triangle(&self, _keep: Triangle, _dst: &View, _src: &View) -> Result<()> {
+        Ok(())
+    }
+
+    fn sort(&self, _pick: &Pick, _out: [&View; 2], _src: &View, _dim: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn keys(&self, _src: &View, _out: &mut [u64]) -> Result<()> {
+        Err(no_elements())
+    }
+
+    fn count_true(&self, _src: &View) -> Result<usize> {
+        Err(no_elements())
+    }
+
+    fn nonzero(&self, _dst: &View, _src: &View) -> Result<bool> {
+        Err(no_elements())
+    }
+
+    fn masked_select(&self, _dst: &View, _src: &View, _mask: &View) -> Result<bool> {
+        Err(no_elements())
+    }
+
+    fn masked_scatter(&self, _dst: &View, _mask: &View, _src: &View) -> Result<()> {
         Ok(())
     }
 }

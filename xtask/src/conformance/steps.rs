@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use osteon::{Category, DType, Device, MemoryFormat, Scalar, Tensor};
+use osteon::{Category, DType, Device, Index, MemoryFormat, Scalar, Tensor};
 use serde_json::{Map, Value};
 
 use super::args::integer;
@@ -16,9 +16,10 @@ type Made = Result<Vec<Tensor>, Stop>;
 pub fn apply(op: &str, inputs: &mut [Tensor], args: &Map<String, Value>) -> Made {
     let a = Args(args);
     match inputs {
+        _ if matches!(op, "cat" | "stack") => joined(op, inputs, &a),
         [] => create(op, &a),
         [x] => {
-            for table in [views, pieces, copies, elementwise, in_place, metadata] {
+            for table in [views, pieces, copies, arranged, elementwise, in_place, metadata] {
                 match table(op, x, &a) {
                     Err(Stop::Missing) => {}
                     made => return made,
@@ -27,6 +28,35 @@ pub fn apply(op: &str, inputs: &mut [Tensor], args: &Map<String, Value>) -> Made
             Err(Stop::Missing)
         }
         _ => several(op, inputs, &a),
+    }
+}
+
+/// Several tensors as one: any number of them, also one.
+fn joined(op: &str, inputs: &[Tensor], a: &Args<'_>) -> Made {
+    let list: Vec<&Tensor> = inputs.iter().collect();
+    match op {
+        "cat" => one(Tensor::cat(&list, a.int("dim")?)?),
+        "stack" => one(Tensor::stack(&list, a.int("dim")?)?),
+        _ => Err(Stop::Missing),
+    }
+}
+
+fn arranged(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {
+    match op {
+        "flip" => one(x.flip(a.ints("dims")?)?),
+        "index_select" => one(x.index_select(a.int("dim")?, &a.index()?)?),
+        "index_tensor" => one(x.i([Index::Tensor(a.index()?)])?),
+        "nonzero" => one(x.nonzero()?),
+        "repeat" => one(x.repeat(a.ints("repeats")?)?),
+        "repeat_interleave" => one(x.repeat_interleave(a.int("repeats")?, Some(a.int("dim")?))?),
+        "roll" => one(x.roll([a.int("shift")?], [a.int("dim")?])?),
+        "sort" => {
+            let (values, indices) = x.sort(a.int("dim")?, false)?;
+            Ok(vec![values, indices])
+        }
+        "tile" => one(x.tile(a.ints("repeats")?)?),
+        "tril" => one(x.tril(a.int("diagonal")?)?),
+        _ => Err(Stop::Missing),
     }
 }
 
@@ -170,6 +200,9 @@ fn several(op: &str, inputs: &mut [Tensor], a: &Args<'_>) -> Made {
         ("lt", [x, y]) => one(x.lt(y)?),
         ("eq", [x, y]) => one(x.eq(y)?),
         ("matmul", [x, y]) => one(x.matmul(y)?),
+        ("gather", [x, index]) => one(x.gather(a.int("dim")?, index)?),
+        ("masked_select", [x, mask]) => one(x.masked_select(mask)?),
+        ("where", [condition, x, y]) => one(x.r#where(condition, y)?),
         ("copy_", [x, y]) => none(x.copy_(y)?),
         ("add_", [x, y]) => none(x.add_(y)?),
         ("mul_", [x, y]) => none(x.mul_(y)?),

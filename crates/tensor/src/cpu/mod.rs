@@ -5,13 +5,16 @@
     reason = "kernels take pointers; here views become pointers that satisfy them"
 )]
 
+mod arrange;
 mod contract;
 mod index;
 
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{self as kernels, Axis, BinaryOp, CompareOp, Kernel, TernaryOp, UnaryOp, Value};
+use osteon_kernels::{
+    self as kernels, Axis, BinaryOp, CompareOp, Kernel, Pick, TernaryOp, Triangle, UnaryOp, Value,
+};
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
 use std::array;
@@ -265,5 +268,37 @@ impl Backend for Cpu {
         summed: &[Axis],
     ) -> Result<()> {
         contract::contract(dst, lhs, rhs, axes, summed)
+    }
+
+    fn flip(&self, dst: &View, src: &View, dims: &[usize]) -> Result<()> {
+        arrange::flip(dst, src, dims)
+    }
+
+    fn triangle(&self, keep: Triangle, dst: &View, src: &View) -> Result<()> {
+        arrange::triangle(keep, dst, src)
+    }
+
+    fn sort(&self, pick: &Pick, out: [&View; 2], src: &View, dim: usize) -> Result<()> {
+        arrange::sort(pick, out, src, dim)
+    }
+
+    fn keys(&self, src: &View, out: &mut [u64]) -> Result<()> {
+        arrange::keys(src, out)
+    }
+
+    fn count_true(&self, src: &View) -> Result<usize> {
+        arrange::count_true(src)
+    }
+
+    fn nonzero(&self, dst: &View, src: &View) -> Result<bool> {
+        arrange::nonzero(dst, src)
+    }
+
+    fn masked_select(&self, dst: &View, src: &View, mask: &View) -> Result<bool> {
+        arrange::masked_select(dst, src, mask)
+    }
+
+    fn masked_scatter(&self, dst: &View, mask: &View, src: &View) -> Result<()> {
+        arrange::masked_scatter(dst, mask, src)
     }
 }

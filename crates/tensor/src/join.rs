@@ -1,0 +1,172 @@
+//! Several tensors as one.
+
+use crate::View;
+use crate::copy::transfer;
+use crate::elementwise::other_device;
+use osteon_memory::CopyReason;
+use osteon_spec::{
+    Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type, wrap_dim,
+};
+use std::panic::Location;
+
+/// The first of a list of tensors that are all on one device.
+pub(crate) fn first<'a>(views: &[&'a View], op: &'static str) -> Result<&'a View> {
+    let Some(first) = views.first() else {
+        return Err(Error::new(Kind::Value, "expected at least one tensor").op(op));
+    };
+    match views.iter().find(|v| v.device() != first.device()) {
+        None => Ok(first),
+        Some(other) => Err(other_device(first.device(), other.device()).op(op)),
+    }
+}
+
+/// A tensor that says nothing in a [`View::cat`]: an empty vector, as PyTorch has it from before there were shapes
+/// with zeros.
+fn is_nothing(view: &View) -> bool {
+    view.shape() == [0]
+}
+
+/// The format that all agree on.
+fn common_format(views: &[&View]) -> MemoryFormat {
+    let mut formats = views.iter().map(|v| v.layout().suggest_memory_format());
+    let first = formats.next().unwrap_or(MemoryFormat::Contiguous);
+    if formats.all(|f| f == first) { first } else { MemoryFormat::Contiguous }
+}
+
+impl View {
+    /// Tensors one after the other along a dim, in a new one; dtypes promote. Empty vectors are left out.
+    /// Channels-last stays where all have it, otherwise the result is row-major.
+    ///
+    /// # Errors
+    /// No tensors; 0-dim ones; sizes that differ in another dim; out of memory.
+    #[track_caller]
+    pub fn cat(views: &[&View], dim: isize) -> Result<View> {
+        View::joined(views, dim, "cat")
+    }
+
+    #[track_caller]
+    fn joined(views: &[&View], dim: isize, op: &'static str) -> Result<View> {
+        let device = first(views, op)?.device();
+        if let Some(place) = views.iter().position(|v| v.dim() == 0) {
+            return Err(Error::new(
+                Kind::Shape,
+                format!("the tensor at place {place} has no dims; stack() joins 0-dim tensors"),
+            )
+            .op(op));
+        }
+        let operands: Vec<Operand> = views.iter().map(|v| Operand::new(v.dtype(), v.dim())).collect();
+        let dtype = result_type(&operands).map_err(|e| e.op(op))?;
+        let parts: Vec<&View> = views.iter().copied().filter(|v| !is_nothing(v)).collect();
+        let Some(model) = parts.first() else {
+            return View::alloc(Layout::contiguous(&[0])?, dtype, &device, op);
+        };
+        let d = wrap_dim(dim, model.dim()).map_err(|e| e.op(op))?;
+        let mut shape = Dims::from_slice(model.shape());
+        shape[d] = 0;
+        for part in &parts {
+            let agrees = part.dim() == model.dim()
+                && (0..shape.len()).all(|i| i == d || part.shape()[i] == shape[i]);
+            if !agrees {
+                return Err(Error::new(
+                    Kind::Shape,
+                    format!(
+                        "shapes must be equal but in dim {d}, got {:?} and {:?}",
+                        model.shape(),
+                        part.shape()
+                    ),
+                )
+                .op(op));
+            }
+            shape[d] = shape[d].saturating_add(part.shape()[d]);
+        }
+        let layout = Layout::dense(&shape, common_format(views)).map_err(|e| e.op(op))?;
+        let out = View::alloc(layout, dtype, &device, op)?;
+        let mut at = 0;
+        for part in parts {
+            let n = part.shape()[d] as isize;
+            let to = out.narrow(d as isize, at, n)?;
+            transfer(&to, part, CopyReason::Assigned, op, Location::caller())?;
+            at += n;
+        }
+        Ok(out)
+    }
+
+    /// Tensors of one shape as a new one, along a new dim; dtypes promote.
+    ///
+    /// # Errors
+    /// No tensors; shapes that differ; out of memory.
+    #[track_caller]
+    pub fn stack(views: &[&View], dim: isize) -> Result<View> {
+        let op = "stack";
+        let model = first(views, op)?;
+        let d = wrap_dim(dim, model.dim() + 1).map_err(|e| e.op(op))?;
+        if let Some(other) = views.iter().find(|v| v.shape() != model.shape()) {
+            return Err(Error::new(
+                Kind::Shape,
+                format!("shapes must be equal, got {:?} and {:?}", model.shape(), other.shape()),
+            )
+            .op(op));
+        }
+        if d < model.dim() {
+            // The new dim is split off the one that they are joined along.
+            let joined = View::joined(views, d as isize, op)?;
+            let mut shape: Vec<isize> = model.shape().iter().map(|&n| n as isize).collect();
+            shape.insert(d, views.len() as isize);
+            return joined.with_layout(joined.layout().view(&shape)?, op);
+        }
+        let columns: Vec<View> = views.iter().map(|v| v.unsqueeze(d as isize)).collect::<Result<_>>()?;
+        View::joined(&columns.iter().collect::<Vec<_>>(), d as isize, op)
+    }
+
+    /// The same views, expanded to the shape that all broadcast to. Copies nothing.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast.
+    #[track_caller]
+    pub fn broadcast_tensors(views: &[&View]) -> Result<Vec<View>> {
+        let op = "broadcast_tensors";
+        let shapes: Vec<&[usize]> = views.iter().map(|v| v.shape()).collect();
+        let shape = broadcast_shapes(&shapes).map_err(|e| e.op(op))?;
+        views.iter().map(|v| v.with_layout(v.layout().expand_to(&shape)?, op)).collect()
+    }
+
+    /// Matrices along the diagonal of a new one, zeros elsewhere; vectors are rows, 0-dim tensors single elements. Dtypes
+    /// promote.
+    ///
+    /// # Errors
+    /// A tensor of more dims; out of memory.
+    #[track_caller]
+    pub fn block_diag(views: &[&View]) -> Result<View> {
+        let op = "block_diag";
+        let device = first(views, op)?.device();
+        let mut matrices = Vec::with_capacity(views.len());
+        for view in views {
+            matrices.push(match view.dim() {
+                0 => view.view(&[1, 1])?,
+                1 => view.unsqueeze(0)?,
+                2 => (*view).clone(),
+                _ => {
+                    return Err(Error::new(
+                        Kind::Shape,
+                        format!("expected tensors of 2 dims at most, got shape {:?}", view.shape()),
+                    )
+                    .op(op));
+                }
+            });
+        }
+        let mut dtype = matrices[0].dtype();
+        for matrix in &matrices {
+            dtype = dtype.promote(matrix.dtype()).map_err(|e| e.op(op))?;
+        }
+        let total = |d: usize| matrices.iter().fold(0usize, |n, m| n.saturating_add(m.shape()[d]));
+        let out = View::zeros(&[total(0), total(1)], dtype, &device)?;
+        let (mut row, mut column) = (0, 0);
+        for matrix in &matrices {
+            let (rows, columns) = (matrix.shape()[0] as isize, matrix.shape()[1] as isize);
+            let to = out.narrow(0, row, rows)?.narrow(1, column, columns)?;
+            transfer(&to, matrix, CopyReason::Assigned, op, Location::caller())?;
+            (row, column) = (row + rows, column + columns);
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,153 @@
+//! Elements that a mask picks.
+
+use crate::View;
+use crate::backend::{Arg, backend};
+use crate::copy::transfer;
+use crate::elementwise::{check_broadcasts_to, other_device};
+use crate::write;
+use osteon_memory::{CopyReason, copies};
+use osteon_spec::{
+    DType, Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes,
+    elementwise_output, result_type,
+};
+use std::panic::Location;
+
+fn check_mask(mask: &View, of: &View, op: &'static str) -> Result<()> {
+    if mask.dtype() != DType::Bool {
+        return Err(Error::new(
+            Kind::DType,
+            format!("the mask must be bool, got {}; compare to get one", mask.dtype()),
+        )
+        .op(op));
+    }
+    if mask.device() != of.device() {
+        return Err(other_device(of.device(), mask.device()).op(op));
+    }
+    Ok(())
+}
+
+impl View {
+    /// `a` where `condition` (`bool` or `uint8`) is true, else `b`, in a new tensor: all three broadcast, and `a` and `b` promote.
+    ///
+    /// # Errors
+    /// Another condition; shapes that do not broadcast; dtypes that do not promote; out of memory.
+    #[track_caller]
+    pub fn choose(condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<View> {
+        let op = "where";
+        if !matches!(condition.dtype(), DType::Bool | DType::U8) {
+            return Err(Error::new(
+                Kind::DType,
+                format!("the condition must be bool, got {}; compare to get one", condition.dtype()),
+            )
+            .op(op));
+        }
+        let operand = |arg: Arg<'_>| match arg {
+            Arg::View(v) => Operand::new(v.dtype(), v.dim()),
+            Arg::Number(n) => n.into(),
+        };
+        let dtype = result_type(&[operand(a), operand(b)]).map_err(|e| e.op(op))?;
+        let scalar = Layout::scalar();
+        // An operand of another dtype is cast first, which makes it dense.
+        let layout = |arg: Arg<'_>| match arg {
+            Arg::View(v) if v.device() != condition.device() => {
+                Err(other_device(condition.device(), v.device()))
+            }
+            Arg::View(v) if v.dtype() == dtype => Ok(v.layout().clone()),
+            Arg::View(v) => v.layout().like(MemoryFormat::Preserve),
+            Arg::Number(_) => Ok(scalar.clone()),
+        };
+        let layouts = layout(a).and_then(|a| Ok([a, layout(b)?])).map_err(|e| e.op(op))?;
+        let inputs = [condition.layout(), &layouts[0], &layouts[1]];
+        let shape = broadcast_shapes(&inputs.map(Layout::sizes)).map_err(|e| e.op(op))?;
+        let layout = elementwise_output(&inputs, &shape).map_err(|e| e.op(op))?;
+        let out = View::alloc(layout, dtype, &condition.device(), op)?;
+        backend(out.device()).select(&out, condition, a, b).map_err(|e| e.op(op))?;
+        Ok(out)
+    }
+
+    /// The coordinates of the elements that are not zero, a row for each, in row-major order of the elements. A
+    /// new int64 matrix whose columns are dense.
+    ///
+    /// # Errors
+    /// Out of memory; a tensor on `meta`.
+    #[track_caller]
+    pub fn nonzero(&self) -> Result<View> {
+        let op = "nonzero";
+        let backend = backend(self.device());
+        loop {
+            let n = backend.count_true(self).map_err(|e| e.op(op))?;
+            let sizes = Dims::from_slice(&[n, self.dim()]);
+            let layout = Layout::new(sizes, Dims::from_slice(&[1, n]), 0).map_err(|e| e.op(op))?;
+            let out = View::alloc(layout, DType::I64, &self.device(), op)?;
+            // Another thread may have written in between.
+            if backend.nonzero(&out, self).map_err(|e| e.op(op))? {
+                return Ok(out);
+            }
+        }
+    }
+
+    /// The elements at which `mask` is true, as a new vector; both broadcast.
+    ///
+    /// # Errors
+    /// A mask that is not `bool`; shapes that do not broadcast; out of memory.
+    #[track_caller]
+    pub fn masked_select(&self, mask: &View) -> Result<View> {
+        let op = "masked_select";
+        check_mask(mask, self, op)?;
+        let shape = broadcast_shapes(&[self.shape(), mask.shape()]).map_err(|e| e.op(op))?;
+        let src = self.with_layout(self.layout().expand_to(&shape)?, op)?;
+        let mask = mask.with_layout(mask.layout().expand_to(&shape)?, op)?;
+        let backend = backend(self.device());
+        loop {
+            let n = backend.count_true(&mask).map_err(|e| e.op(op))?;
+            let out = View::alloc(Layout::contiguous(&[n])?, self.dtype(), &self.device(), op)?;
+            // Another thread may have written in between.
+            if backend.masked_select(&out, &src, &mask).map_err(|e| e.op(op))? {
+                return Ok(out);
+            }
+        }
+    }
+
+    /// Writes the elements of `source`, in row-major order, to those at which `mask`, broadcast to this shape, is true.
+    /// A source that is not contiguous is copied first.
+    ///
+    /// # Errors
+    /// A mask that is not `bool`; a source of another dtype, or with fewer elements than the mask selects; overlap.
+    #[track_caller]
+    pub fn masked_scatter_(&self, mask: &View, source: &View) -> Result<()> {
+        let op = "masked_scatter_";
+        check_mask(mask, self, op)?;
+        if source.dtype() != self.dtype() {
+            return Err(Error::new(
+                Kind::DType,
+                format!("the source holds {}, the tensor {}", source.dtype(), self.dtype()),
+            )
+            .op(op));
+        }
+        if source.device() != self.device() {
+            return Err(other_device(self.device(), source.device()).op(op));
+        }
+        check_broadcasts_to(mask, self, op)?;
+        write::check_itself(self, op)?;
+        write::check_apart(self, mask, op)?;
+        write::check_apart(self, source, op)?;
+        let source = source.dense(op)?;
+        let mask = mask.with_layout(mask.layout().expand_to(self.shape())?, op)?;
+        backend(self.device()).masked_scatter(self, &mask, &source).map_err(|e| e.op(op))?;
+        self.storage().bump_version();
+        Ok(())
+    }
+
+    /// Itself when it is contiguous, else a copy that an operation makes for itself.
+    #[track_caller]
+    pub(crate) fn dense(&self, op: &'static str) -> Result<View> {
+        if self.layout().is_contiguous() {
+            return Ok(self.clone());
+        }
+        let reason = CopyReason::Materialized;
+        copies::check(reason, op, format_args!("{} {}", self.dtype(), self.layout()))?;
+        let to = View::alloc(Layout::contiguous(self.shape())?, self.dtype(), &self.device(), op)?;
+        transfer(&to, self, reason, op, Location::caller())?;
+        Ok(to)
+    }
+}
