@@ -12,6 +12,7 @@ mod elementwise;
 mod index;
 mod inplace;
 mod join;
+mod linalg;
 mod matmul;
 mod operand;
 mod sort;

@@ -29,7 +29,8 @@ pub(crate) trait Sum: Factor<Sum = Self> {
     fn plus(self, other: Self) -> Self;
 }
 
-/// An element and what its products are summed in: `float32` for half precision, and integers of 32 or 64 bits without
+/// An element and what its products are summed in: `float32` for half precision, `complex128` for complex numbers (their
+/// parts may cancel), and integers of 32 or 64 bits without
 /// regard to sign, since products that wrap have the same low bits whatever the width and sign.
 pub(crate) trait Factor: Convert {
     type Sum: Sum;
@@ -56,7 +57,7 @@ macro_rules! factors {
 factors! {
     u8 => u32; i8 => u32; u16 => u32; i16 => u32; u32 => u32; i32 => u32; u64 => u64; i64 => u64;
     f16 => f32; bf16 => f32; f32 => f32; f64 => f64;
-    Complex<f32> => Complex<f32>; Complex<f64> => Complex<f64>;
+    Complex<f32> => Complex<f64>; Complex<f64> => Complex<f64>;
 }
 
 macro_rules! sums {
@@ -85,7 +86,6 @@ sums! {
     u64: 0, |s, a, b| s.wrapping_add(a.wrapping_mul(b)), s.wrapping_add(b), plain::<u64>();
     f32: 0.0, |s, a, b| s + a * b, s + b, fused::single();
     f64: 0.0, |s, a, b| s + a * b, s + b, fused::double();
-    Complex<f32>: Complex::new(0.0, 0.0), |s, a, b| s + a * b, s + b, plain::<Complex<f32>>();
     Complex<f64>: Complex::new(0.0, 0.0), |s, a, b| s + a * b, s + b, plain::<Complex<f64>>();
 }
 

@@ -117,6 +117,14 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// The result written into `dst`, a fresh view of its shape that nobody else has seen, which may be an operand
+    /// too: counts as no write.
+    pub(crate) fn overwrite(&self, dst: &View) -> Result<()> {
+        let dtypes = self.dtypes()?;
+        self.check_category(&dtypes, dst)?;
+        self.run(&dtypes, dst)
+    }
+
     fn views(&self) -> impl Iterator<Item = &View> {
         self.args.iter().filter_map(|a| match a {
             Arg::View(v) => Some(*v),

@@ -27,6 +27,8 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         create::create,
         create::like,
         linalg::products,
+        linalg::added,
+        linalg::other,
     ];
     for table in tables {
         match table(op, c) {

@@ -1,0 +1,204 @@
+//! Products that add to something, contract chosen dims, or chain.
+
+use crate::Tensor;
+use osteon_spec::{Result, Scalar};
+use osteon_tensor::{Added, View, Weights};
+
+/// `method method_scaled method_ => kind;` for products that are added.
+macro_rules! added {
+    ($($(#[doc = $doc:literal])+ $name:ident $scaled:ident $in_place:ident => $kind:ident;)*) => {
+        impl Tensor { $(
+            $(#[doc = $doc])+
+            ///
+            /// Allocates the result, row-major.
+            ///
+            /// # Errors
+            /// Shapes that do not fit; different dtypes; `bool`; a guard in the way; out of memory.
+            #[track_caller]
+            pub fn $name(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+                let weights = Weights::default();
+                self.as_view()
+                    .plus_product(Added::$kind, a.as_view(), b.as_view(), weights)
+                    .map(Tensor::from_view)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] with this tensor times `beta` and the product times `alpha`.")]
+            /// A `beta` of 0 leaves this tensor unread; of integers' factors the whole part counts.
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($name), "`].")]
+            #[track_caller]
+            pub fn $scaled(
+                &self,
+                a: &Tensor,
+                b: &Tensor,
+                beta: impl Into<Scalar>,
+                alpha: impl Into<Scalar>,
+            ) -> Result<Tensor> {
+                let weights = Weights { beta: beta.into(), alpha: alpha.into() };
+                self.as_view()
+                    .plus_product(Added::$kind, a.as_view(), b.as_view(), weights)
+                    .map(Tensor::from_view)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($scaled), "`] in place, seen by every tensor on the storage.")]
+            ///
+            /// # Errors
+            /// Another shape than the product's; overlap; as for a new tensor.
+            #[track_caller]
+            pub fn $in_place(
+                &self,
+                a: &Tensor,
+                b: &Tensor,
+                beta: impl Into<Scalar>,
+                alpha: impl Into<Scalar>,
+            ) -> Result<()> {
+                let weights = Weights { beta: beta.into(), alpha: alpha.into() };
+                self.as_view().add_product_(Added::$kind, a.as_view(), b.as_view(), weights)
+            }
+        )* }
+    };
+}
+
+added! {
+    /// This tensor, broadcast, plus the product of two matrices.
+    addmm addmm_scaled addmm_ => Mm;
+    /// This tensor, broadcast, plus the product of a matrix and a vector.
+    addmv addmv_scaled addmv_ => Mv;
+    /// This tensor, broadcast, plus the products of matrices in two batches.
+    baddbmm baddbmm_scaled baddbmm_ => Bmm;
+    /// This tensor, broadcast, plus the sum of the products of matrices in two batches.
+    addbmm addbmm_scaled addbmm_ => SumBmm;
+}
+
+impl Tensor {
+    /// The products of all pairs of elements of two vectors. Dtypes promote.
+    ///
+    /// Allocates the result.
+    ///
+    /// # Errors
+    /// Anything but two vectors; a guard in the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// assert_eq!(x.outer(&x)?.to_vec::<i64>()?, [1, 2, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view().outer(other.as_view()).map(Tensor::from_view)
+    }
+
+    /// `beta·self + alpha·outer(a, b)`. Dtypes promote.
+    ///
+    /// # Errors
+    /// Float factors of integers; as [`Tensor::outer`].
+    #[track_caller]
+    pub fn addr(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        beta: impl Into<Scalar>,
+        alpha: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        let weights = Weights {
+            beta: beta.into(),
+            alpha: alpha.into(),
+        };
+        self.as_view()
+            .addr(a.as_view(), b.as_view(), weights)
+            .map(Tensor::from_view)
+    }
+
+    /// [`Tensor::dot`] with the conjugate of this vector.
+    ///
+    /// # Errors
+    /// As [`Tensor::dot`].
+    #[track_caller]
+    pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view().vdot(other.as_view()).map(Tensor::from_view)
+    }
+
+    /// Sums of products over the last dims of both, for all pairs of what is before.
+    ///
+    /// # Errors
+    /// Last dims that differ; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn inner(&self, other: &Tensor) -> Result<Tensor> {
+        self.as_view().inner(other.as_view()).map(Tensor::from_view)
+    }
+
+    /// Sums of products over dims of this tensor and as many of another; the other dims are kept, in order. No
+    /// operand is copied, wherever the dims are.
+    ///
+    /// # Errors
+    /// Lists that differ in length or repeat a dim; sizes that differ; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(a.tensordot(&a, [0, 1], [0, 1])?.item::<i64>()?, 30);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn tensordot(
+        &self,
+        other: &Tensor,
+        dims: impl AsRef<[isize]>,
+        other_dims: impl AsRef<[isize]>,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .tensordot(other.as_view(), dims.as_ref(), other_dims.as_ref())
+            .map(Tensor::from_view)
+    }
+
+    /// Sums of products along a dim, of the conjugate of this tensor: `linalg.vecdot`.
+    ///
+    /// # Errors
+    /// Integers; shapes that do not broadcast; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn vecdot(&self, other: &Tensor, dim: isize) -> Result<Tensor> {
+        self.as_view()
+            .vecdot(other.as_view(), dim)
+            .map(Tensor::from_view)
+    }
+
+    /// The cross products of vectors of three along a dim; other dims broadcast.
+    ///
+    /// # Errors
+    /// A dim of another size than 3; different ranks or dtypes; a guard in the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([1i64, 0, 0])?, Tensor::new([0i64, 1, 0])?);
+    /// assert_eq!(x.cross(&y, 0)?.to_vec::<i64>()?, [0, 0, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cross(&self, other: &Tensor, dim: isize) -> Result<Tensor> {
+        self.as_view()
+            .cross(other.as_view(), dim)
+            .map(Tensor::from_view)
+    }
+
+    /// The product of two or more matrices in the order that takes the fewest multiplications: `linalg.multi_dot`. The
+    /// first and the last may be vectors.
+    ///
+    /// # Errors
+    /// Fewer than two; other ranks; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn multi_dot(factors: &[&Tensor]) -> Result<Tensor> {
+        let views: Vec<&View> = factors.iter().map(|t| t.as_view()).collect();
+        View::multi_dot(&views).map(Tensor::from_view)
+    }
+
+    /// The `n`th power of square matrices: `linalg.matrix_power`.
+    ///
+    /// # Errors
+    /// Matrices that are not square; a negative `n`; as [`Tensor::matmul`].
+    #[track_caller]
+    pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
+        self.as_view().matrix_power(n).map(Tensor::from_view)
+    }
+}
