@@ -140,13 +140,37 @@ impl Tensor {
     /// As [`Tensor::empty`].
     #[track_caller]
     pub fn linspace(
-        start: f64,
-        end: f64,
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
         steps: usize,
         dtype: DType,
         device: &Device,
     ) -> Result<Tensor> {
-        View::linspace(start, end, steps, dtype, device).map(Tensor::from_view)
+        View::linspace(start.into(), end.into(), steps, dtype, device).map(Tensor::from_view)
+    }
+
+    /// `base` to the power of `steps` numbers evenly apart from `start` to `end`, both included.
+    ///
+    /// # Errors
+    /// As [`Tensor::linspace`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let a = Tensor::logspace(0, 3, 4, 10.0, DType::F64, &Device::cpu())?;
+    /// assert_eq!(a.to_vec::<f64>()?, [1.0, 10.0, 100.0, 1000.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logspace(
+        start: impl Into<Scalar>,
+        end: impl Into<Scalar>,
+        steps: usize,
+        base: f64,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        View::logspace(start.into(), end.into(), steps, base, dtype, device).map(Tensor::from_view)
     }
 
     /// The identity matrix.
@@ -156,6 +180,91 @@ impl Tensor {
     #[track_caller]
     pub fn eye(n: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         View::eye(n, n, dtype, device).map(Tensor::from_view)
+    }
+
+    /// Ones on the diagonal of a matrix of `n` rows and `m` columns.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    #[track_caller]
+    pub fn eye_rectangular(n: usize, m: usize, dtype: DType, device: &Device) -> Result<Tensor> {
+        View::eye(n, m, dtype, device).map(Tensor::from_view)
+    }
+
+    /// A 0-dim tensor of this number.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    #[track_caller]
+    pub fn scalar_tensor(
+        value: impl Into<Scalar>,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        View::full(&[], value.into(), dtype, device).map(Tensor::from_view)
+    }
+
+    /// Zeros of this shape and layout; with another dtype where one is given.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    #[track_caller]
+    pub fn zeros_like(&self, dtype: Option<DType>) -> Result<Tensor> {
+        self.filled_like(Scalar::Bool(false), dtype, "zeros_like")
+    }
+
+    /// Ones of this shape and layout; with another dtype where one is given.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    #[track_caller]
+    pub fn ones_like(&self, dtype: Option<DType>) -> Result<Tensor> {
+        self.filled_like(Scalar::Bool(true), dtype, "ones_like")
+    }
+
+    /// One number everywhere, of this shape and layout; with another dtype where one is given.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    #[track_caller]
+    pub fn full_like(&self, value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> {
+        self.filled_like(value.into(), dtype, "full_like")
+    }
+
+    #[track_caller]
+    fn filled_like(&self, value: Scalar, dtype: Option<DType>, op: &'static str) -> Result<Tensor> {
+        self.as_view().full_like(value, dtype.unwrap_or(self.dtype()), op).map(Tensor::from_view)
+    }
+
+    /// Zeros of this dtype on this device.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    #[track_caller]
+    pub fn new_zeros(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+        Tensor::zeros(shape, self.dtype(), &self.device())
+    }
+
+    /// Ones of this dtype on this device.
+    ///
+    /// # Errors
+    /// As [`Tensor::ones`].
+    #[track_caller]
+    pub fn new_ones(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+        Tensor::ones(shape, self.dtype(), &self.device())
+    }
+
+    /// One number everywhere, of this dtype on this device.
+    ///
+    /// # Errors
+    /// As [`Tensor::full`].
+    #[track_caller]
+    pub fn new_full(
+        &self,
+        shape: impl AsRef<[usize]>,
+        value: impl Into<Scalar>,
+    ) -> Result<Tensor> {
+        Tensor::full(shape, value, self.dtype(), &self.device())
     }
 
     /// Unspecified elements in the shape, dtype, order of dims and device of another tensor.

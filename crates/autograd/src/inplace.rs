@@ -52,8 +52,12 @@ impl Tensor {
     /// # Errors
     /// A mask of another dtype or shape; a number that the dtype cannot hold; a tensor that overlaps
     /// itself (PyTorch would write elements that the mask did not select).
-    pub fn masked_fill_(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<()> {
-        self.as_view().masked_fill_(mask.as_view(), value.into())
+    pub fn masked_fill_<'a>(
+        &self,
+        mask: &Tensor,
+        value: impl Into<Operand<'a>>,
+    ) -> Result<()> {
+        self.as_view().masked_fill_(mask.as_view(), value.into().arg())
     }
 
     /// Writes one number at these indices of a dim. Repeated indices are fine.

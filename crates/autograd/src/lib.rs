@@ -5,6 +5,9 @@
 
 mod advanced;
 mod arrange;
+mod activation;
+mod arithmetic;
+mod casts;
 mod copies;
 mod create;
 mod display;
@@ -16,10 +19,13 @@ mod linalg;
 mod matmul;
 mod operand;
 mod sort;
+mod random;
 mod tensor;
 mod views;
 
+pub use arithmetic::Rounding;
 pub use copies::To;
 pub use index::Index;
 pub use operand::Operand;
+pub use random::manual_seed;
 pub use tensor::Tensor;

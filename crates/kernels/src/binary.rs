@@ -2,20 +2,17 @@
 
 use crate::complex::{self, quotient};
 use crate::convert::Convert;
+use crate::kernel::{Kernel, Params};
 use crate::lane::ops;
-use crate::with_element;
-use osteon_spec::{DType, Plan};
+use crate::math::Math;
+use half::{bf16, f16};
+use osteon_spec::{Category, DType, Plan};
 
 ops! {
     /// An operation of two elements, by PyTorch's name; integers wrap.
     pub enum BinaryOp;
-    /// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.
-    /// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and
-    /// rounded once.
-    ///
-    /// Division of integers by zero is no fault here (the result is 0): an operation that
-    /// [`divides`](BinaryOp::divides) asks [`any_zero`] first.
-    pub fn binary = map2 over 3;
+    /// [`binary`] but for the operation that half precision cannot round.
+    fn computed = map2 over 3;
 
     /// `x + y`; `or` for `bool`.
     Add {
@@ -33,6 +30,11 @@ ops! {
     Sub {
         int: |x, y| x.wrapping_sub(y);
         float complex: |x, y| x - y;
+    }
+    /// `x - alpha·y`, with the number `alpha`.
+    SubScaled {
+        int: |x, y; p| x.wrapping_sub(p[0].wrapping_mul(y));
+        float complex: |x, y; p| x - p[0] * y;
     }
     /// `x · y`; `and` for `bool`.
     Mul {
@@ -156,6 +158,81 @@ ops! {
     Hypot { float: |x, y| x.hypot(y); }
     /// `x` with the sign of `y`.
     Copysign { float: |x, y| x.copysign(y); }
+    /// 0 for negative numbers and NaN, 1 for positive ones, and `y` at 0.
+    Heaviside {
+        bool: |x, y| x | y;
+        unsigned: |x, y| if x == 0 { y } else { 1 };
+        signed: |x, y| if x == 0 { y } else { (x > 0).into() };
+        float: |x, y| if x == 0.0 { y } else { (x > 0.0) as u8 as Real };
+    }
+    /// `log(e^x + e^y)`, without overflow on the way.
+    LogAddExp {
+        float: |x, y| {
+            if x.is_infinite() && x == y { x } else { x.max(y) + (-(x - y).abs()).exp().ln_1p() }
+        };
+        complex: |x, y| complex::log_add_exp(x.to(), y.to()).to();
+    }
+    /// `log2(2^x + 2^y)`, likewise.
+    LogAddExp2 {
+        float: |x, y| if x.is_infinite() && x == y {
+            x
+        } else {
+            x.max(y) + (-(x - y).abs()).exp2().ln_1p() * std::f64::consts::LOG2_E as Real
+        };
+    }
+    /// `x · log(y)`; 0 where `x` is 0, but NaN where `y` is NaN.
+    Xlogy { float: |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * Math::ln(y) }; }
+    /// The complex number of a real and an imaginary part.
+    Complex { float -> Pair: |x, y| crate::Complex::new(x, y); }
+    /// The complex number of a magnitude and an angle.
+    Polar { float -> Pair: |x, y| crate::Complex::new(x * y.cos(), x * y.sin()); }
+    /// The neighbour of `x` towards `y`.
+    NextAfter { float: |x, y| Math::next_toward(x, y); }
+}
+
+/// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.
+/// Inputs of other dtypes are converted on the way. Half precision is computed in `float32` and rounded once.
+///
+/// Division of integers by zero is no fault here (the result is 0): an operation that
+/// [`divides`](BinaryOp::divides) asks [`any_zero`] first.
+pub fn binary(op: BinaryOp, dtype: DType) -> Option<Kernel<3>> {
+    if op == BinaryOp::NextAfter {
+        // The neighbour of a half-precision number is not one in float32.
+        if dtype == DType::F16 {
+            return Some(Kernel::new([dtype; 3], next_after::<f16>));
+        }
+        if dtype == DType::BF16 {
+            return Some(Kernel::new([dtype; 3], next_after::<bf16>));
+        }
+    }
+    computed(op, dtype)
+}
+
+/// The loop of [`NextAfter`](BinaryOp::NextAfter) in half precision, on the bits: those of the magnitude count
+/// its steps.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+unsafe fn next_after<T: Convert>(p: [*mut u8; 3], len: usize, _params: &Params) {
+    let value = |bits: u16| bytemuck::cast::<u16, T>(bits).to::<f32>();
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        let [x, y] = [1, 2].map(|k| unsafe { p[k].cast::<u16>().add(i).read_unaligned() });
+        let (from, to) = (value(x), value(y));
+        let next = if from.is_nan() {
+            x
+        } else if to.is_nan() || from == to {
+            y
+        } else if from == 0.0 {
+            (y & 0x8000) | 1
+        } else if (from < to) == (from > 0.0) {
+            x + 1
+        } else {
+            x - 1
+        };
+        // SAFETY: the caller's contract.
+        unsafe { p[0].cast::<u16>().add(i).write_unaligned(next) };
+    }
 }
 
 /// `x^y` for `y >= 0` by squaring, wrapping.
@@ -183,22 +260,24 @@ impl BinaryOp {
     }
 }
 
-/// Whether any element of an operand of integers is zero: the question before a division. Operands
+/// Whether any element of an operand of integers or `bool` is zero: the question before a division. Operands
 /// of other dtypes divide without fault, and the answer is no.
 ///
 /// # Safety
 /// The walk contract (see the [crate] documentation).
 pub unsafe fn any_zero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> bool {
-    with_element!(int: dtype, T => {
-        let mut found = false;
-        plan.for_each_run(|[offset], len, [stride]| {
-            for i in 0..len as isize {
-                // SAFETY: a position of the plan.
-                let x = unsafe { ptr.offset(offset + i * stride).cast::<T>().read_unaligned() };
-                found |= x == 0;
-            }
-        });
-        found
-    })
-    .unwrap_or(false)
+    if dtype.category() > Category::Integer {
+        return false;
+    }
+    // Zero is zero bits in all of them.
+    let width = dtype.size();
+    let mut found = false;
+    plan.for_each_run(|[offset], len, [stride]| {
+        for i in 0..len as isize {
+            // SAFETY: a position of the plan.
+            let bytes = unsafe { std::slice::from_raw_parts(ptr.offset(offset + i * stride), width) };
+            found |= bytes.iter().all(|&b| b == 0);
+        }
+    });
+    found
 }

@@ -43,6 +43,22 @@ ops! {
         float -> Bool: |x, y| (x != 0.0) ^ (y != 0.0);
         complex -> Bool: |x, y| truth(x) ^ truth(y);
     }
+    /// Whether `|x - y| <= atol + |rtol·y|`, with the numbers `rtol`, `atol` and, in the third, whether two NaN
+    /// are close.
+    IsClose {
+        float -> Bool: |x, y; p| {
+            let off = (x - y).abs();
+            x == y
+                || (off <= p[1] + (p[0] * y).abs() && off.is_finite())
+                || (p[2] != 0.0 && x.is_nan() && y.is_nan())
+        };
+        complex -> Bool: |x, y; p| {
+            let off = (x - y).norm();
+            x == y
+                || (off <= p[1].re + (p[0] * y).norm() && off.is_finite())
+                || (p[2].re != 0.0 && x.is_nan() && y.is_nan())
+        };
+    }
 }
 
 #[inline(always)]

@@ -100,3 +100,15 @@ pub(crate) fn tanh(z: Complex) -> Complex {
     let below = 1.0 + beta * s * s;
     Complex::new(beta * (1.0 + s * s).sqrt() * s / below, t / below)
 }
+
+/// `log(e^x + e^y)`, after the one of the larger real part.
+pub(crate) fn log_add_exp(x: Complex, y: Complex) -> Complex {
+    let (low, high) = if x.re < y.re { (x, y) } else { (y, x) };
+    if !low.re.is_finite() && low.re == high.re {
+        if low.re < 0.0 {
+            return low;
+        }
+        return (low.exp() + high.exp()).ln();
+    }
+    (1.0 + (low - high).exp()).ln() + high
+}

@@ -11,6 +11,8 @@ pub(crate) trait Lane: Element {
     type Value: Copy;
     /// The type of a complex number's parts; any other type itself.
     type Real: Lane;
+    /// The complex number with parts of this type; for other types than floats itself.
+    type Pair: Lane;
     /// From memory.
     fn get(self) -> Self::Value;
     /// To memory.
@@ -18,10 +20,11 @@ pub(crate) trait Lane: Element {
 }
 
 macro_rules! lanes {
-    ($($ty:ty, $real:ty;)*) => {$(
+    ($($ty:ty, $real:ty, $pair:ty;)*) => {$(
         impl Lane for $ty {
             type Value = $ty;
             type Real = $real;
+            type Pair = $pair;
             #[inline(always)]
             fn get(self) -> $ty {
                 self
@@ -35,14 +38,16 @@ macro_rules! lanes {
 }
 
 lanes! {
-    u8, u8; i8, i8; i16, i16; i32, i32; i64, i64; u16, u16; u32, u32; u64, u64;
-    f16, f16; bf16, bf16; f32, f32; f64, f64; F8E4M3FN, F8E4M3FN; F8E5M2, F8E5M2;
-    Complex<f32>, f32; Complex<f64>, f64;
+    u8, u8, u8; i8, i8, i8; i16, i16, i16; i32, i32, i32; i64, i64, i64; u16, u16, u16; u32, u32, u32;
+    u64, u64, u64; f16, f16, f16; bf16, bf16, bf16; f32, f32, Complex<f32>; f64, f64, Complex<f64>;
+    F8E4M3FN, F8E4M3FN, F8E4M3FN; F8E5M2, F8E5M2, F8E5M2;
+    Complex<f32>, f32, Complex<f32>; Complex<f64>, f64, Complex<f64>;
 }
 
 impl Lane for Bool {
     type Value = bool;
     type Real = Bool;
+    type Pair = Bool;
     #[inline(always)]
     fn get(self) -> bool {
         Bool::get(self)
@@ -134,13 +139,13 @@ pub(crate) unsafe fn map3<R: Lane, T: Lane>(
 /// element: `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`. The kinds
 /// are the sets of [`with_element!`](crate::with_element); the expression sees values of the
 /// element type `T` (`bool` for `Bool`), and in `p` the operation's numbers of that type. The
-/// result is a `T` unless a type follows the arrow; `Real` is the type of a complex number's parts.
+/// result is a `T` unless a type follows the arrow; `Real` is the type of a complex number's parts, `Pair` the complex number of a float.
 macro_rules! ops {
     (
         $(#[$enum_doc:meta])*
         pub enum $Enum:ident;
         $(#[$fn_doc:meta])*
-        pub fn $lookup:ident = $map:ident over $n:literal;
+        $vis:vis fn $lookup:ident = $map:ident over $n:literal;
         $( $(#[$doc:meta])* $name:ident { $($arms:tt)+ } )+
     ) => {
         $(#[$enum_doc])*
@@ -155,7 +160,7 @@ macro_rules! ops {
         }
 
         $(#[$fn_doc])*
-        pub fn $lookup(op: $Enum, dtype: $crate::DType) -> Option<$crate::Kernel<$n>> {
+        $vis fn $lookup(op: $Enum, dtype: $crate::DType) -> Option<$crate::Kernel<$n>> {
             let computed = $crate::lane::computed_in(dtype);
             let kernel = match op {
                 $( $Enum::$name => $crate::lane::ops!(@arms $map $n computed; $($arms)+), )+
@@ -188,6 +193,8 @@ macro_rules! ops {
     (@kernel $map:ident $n:literal $T:ident ($($ret:ident)?) ($($x:ident)+) $p:ident $e:tt) => {{
         #[allow(dead_code)]
         type Real = <$T as $crate::lane::Lane>::Real;
+        #[allow(dead_code)]
+        type Pair = <$T as $crate::lane::Lane>::Pair;
         type Input = <$T as $crate::lane::Lane>::Value;
         type Output = $crate::lane::ops!(@or $T $($ret)?);
         #[inline(always)]

@@ -2,12 +2,36 @@
 //! vector code: within 2 units in the last place (the tests look at a million values of each).
 //! `float64` goes to the standard library.
 
+use crate::special;
+
 /// The functions, of `f32` and `f64`.
 pub(crate) trait Math {
     fn exp(self) -> Self;
     fn ln(self) -> Self;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
+    fn erf(self) -> Self;
+    fn erfc(self) -> Self;
+    fn erfinv(self) -> Self;
+    fn lgamma(self) -> Self;
+    fn digamma(self) -> Self;
+    fn next_toward(self, other: Self) -> Self;
+}
+
+/// The neighbour of `x` towards `y`; `y` itself, sign and all, where they are equal.
+macro_rules! next_toward {
+    ($x:expr, $y:expr) => {{
+        let (x, y) = ($x, $y);
+        if x.is_nan() || y.is_nan() {
+            x + y
+        } else if x < y {
+            x.next_up()
+        } else if x > y {
+            x.next_down()
+        } else {
+            y
+        }
+    }};
 }
 
 impl Math for f64 {
@@ -22,6 +46,25 @@ impl Math for f64 {
     }
     fn sigmoid(self) -> f64 {
         1.0 / (1.0 + (-self).exp())
+    }
+    fn erf(self) -> f64 {
+        libm::erf(self)
+    }
+    fn erfc(self) -> f64 {
+        libm::erfc(self)
+    }
+    fn erfinv(self) -> f64 {
+        special::erfinv(self)
+    }
+    fn lgamma(self) -> f64 {
+        // libm gives -∞ its NaN of the C standard's older editions.
+        if self.is_infinite() { f64::INFINITY } else { libm::lgamma(self) }
+    }
+    fn digamma(self) -> f64 {
+        special::digamma(self)
+    }
+    fn next_toward(self, other: f64) -> f64 {
+        next_toward!(self, other)
     }
 }
 
@@ -115,6 +158,56 @@ impl Math for f32 {
     fn sigmoid(self) -> f32 {
         1.0 / (1.0 + Math::exp(-self))
     }
+
+    /// A series up to 1; beyond, what `e^(-x²)·p(1/(1 + x/2))` leaves of 1.
+    #[inline(always)]
+    fn erf(self) -> f32 {
+        const SMALL: [f32; 7] = [
+            1.128_379_1,
+            -3.761_262_6e-1,
+            1.128_359_4e-1,
+            -2.685_421_1e-2,
+            5.189_087e-3,
+            -8.016_864e-4,
+            7.875_875e-5,
+        ];
+        const LARGE: [f32; 9] = [
+            2.820_808_9e-1,
+            2.824_656_4e-1,
+            2.425_905_3e-1,
+            2.035_235_8e-1,
+            -2.350_111_7e-2,
+            2.611_652_6e-1,
+            -4.552_436_8e-1,
+            2.563_743_9e-1,
+            -4.935_268e-2,
+        ];
+        let x = self.abs();
+        let small = x * polynomial(x * x, SMALL);
+        let t = 1.0 / (1.0 + 0.5 * x);
+        let large = 1.0 - Math::exp(-x * x) * t * polynomial(t, LARGE);
+        (if x < 1.0 { small } else { large }).copysign(self)
+    }
+
+    fn erfc(self) -> f32 {
+        libm::erfcf(self)
+    }
+
+    fn erfinv(self) -> f32 {
+        special::erfinv(self.into()) as f32
+    }
+
+    fn lgamma(self) -> f32 {
+        Math::lgamma(f64::from(self)) as f32
+    }
+
+    fn digamma(self) -> f32 {
+        special::digamma(self.into()) as f32
+    }
+
+    fn next_toward(self, other: f32) -> f32 {
+        next_toward!(self, other)
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +245,7 @@ mod tests {
         check("exp", worst(Math::exp, f64::exp), 1.5);
         check("ln", worst(Math::ln, f64::ln), 1.5);
         check("tanh", worst(Math::tanh, f64::tanh), 2.0);
+        check("erf", worst(Math::erf, libm::erf), 4.0);
         // Below, e^-x overflows, and the result is PyTorch's 0, not the subnormal number.
         let low = |x: f32| x < -88.0;
         let ours = |x| if low(x) { 0.0 } else { Math::sigmoid(x) };

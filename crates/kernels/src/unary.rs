@@ -143,6 +143,139 @@ ops! {
         float -> Bool: |x| x == 0.0;
         complex -> Bool: |x| x.re == 0.0 && x.im == 0.0;
     }
+    /// Whether it is `∞`.
+    IsPosInf {
+        bool int -> Bool: |_x| false;
+        float -> Bool: |x| x == Real::INFINITY;
+    }
+    /// Whether it is `-∞`.
+    IsNegInf {
+        bool int -> Bool: |_x| false;
+        float -> Bool: |x| x == Real::NEG_INFINITY;
+    }
+    /// Whether its imaginary part is zero.
+    IsReal {
+        bool int float -> Bool: |_x| true;
+        complex -> Bool: |x| x.im == 0.0;
+    }
     /// Every bit the other way; `not` for `bool`.
     BitwiseNot { bool int: |x| !x; }
+    /// The nearest multiple of a power of ten: with the numbers `10^|decimals|`, and 1 where `decimals` is
+    /// negative.
+    RoundDecimals {
+        float: |x; p| if p[1] == 0.0 {
+            (x * p[0]).round_ties_even() / p[0]
+        } else {
+            (x / p[0]).round_ties_even() * p[0]
+        };
+    }
+    /// With finite numbers for NaN, `∞` and `-∞`.
+    NanToNum {
+        bool int: |x| x;
+        float: |x; p| finite!(x, p[0], p[1], p[2]);
+        complex: |x; p| Input::new(
+            finite!(x.re, p[0].re, p[1].re, p[2].re),
+            finite!(x.im, p[0].re, p[1].re, p[2].re),
+        );
+    }
+    /// From degrees to radians.
+    Deg2Rad { float: |x| x * (std::f64::consts::PI / 180.0) as Real; }
+    /// From radians to degrees.
+    Rad2Deg { float: |x| x * (180.0 / std::f64::consts::PI) as Real; }
+    /// `sin(πx) / πx`.
+    Sinc {
+        float: |x| {
+            let t = x * std::f64::consts::PI as Real;
+            if t == 0.0 { 1.0 } else { t.sin() / t }
+        };
+        complex: |x| {
+            let t = x * std::f64::consts::PI as Real;
+            if t.re == 0.0 && t.im == 0.0 { Input::from(1.0) } else { quotient!(t.sin(), t) }
+        };
+    }
+    /// The error function.
+    Erf { float: |x| Math::erf(x); }
+    /// What the error function leaves of 1.
+    Erfc { float: |x| Math::erfc(x); }
+    /// The inverse of the error function.
+    Erfinv { float: |x| Math::erfinv(x); }
+    /// The logarithm of the magnitude of the gamma function.
+    Lgamma { float: |x| Math::lgamma(x); }
+    /// The derivative of that logarithm.
+    Digamma { float: |x| Math::digamma(x); }
+    /// `log(x / (1 - x))`, with `x` held between two numbers.
+    Logit {
+        float: |x; p| {
+            let x = if x < p[0] { p[0] } else if x > p[1] { p[1] } else { x };
+            Math::ln(x / (1.0 - x))
+        };
+    }
+    /// `x` held between two numbers of its dtype.
+    Hardtanh { int: |x; p| x.max(p[0]).min(p[1]); float: |x; p| hold!(x, p[0], p[1]); }
+    /// `x · min(max(x + 3, 0), 6) / 6`.
+    Hardswish { float: |x| x * hold!(x + 3.0, 0.0, 6.0) / 6.0; }
+    /// `min(max(x + 3, 0), 6) / 6`.
+    Hardsigmoid { float: |x| hold!(x + 3.0, 0.0, 6.0) / 6.0; }
+    /// 0 between `-lambda` and `lambda`, with the number `lambda`.
+    Hardshrink { float: |x; p| if x >= -p[0] && x <= p[0] { 0.0 } else { x }; }
+    /// `x` less far from 0 by the number `lambda`.
+    Softshrink { float: |x; p| if x > p[0] { x - p[0] } else if x < -p[0] { x + p[0] } else { x * 0.0 }; }
+    /// `x`, or the second number where it is not above the first.
+    Threshold { int float: |x; p| if x <= p[0] { p[1] } else { x }; }
+    /// `x`, or `slope · x` where it is negative.
+    LeakyRelu { float: |x; p| if x > 0.0 { x } else { x * p[0] }; }
+    /// `scale·x`, or `alpha·(e^(rate·x) - 1)` where `x` is negative, with the numbers `scale`, `alpha`, `rate`.
+    Elu { float: |x; p| if x < 0.0 { (x * p[2]).exp_m1() * p[1] } else { x * p[0] }; }
+    /// `x · Φ(x)`, with the distribution function of the normal distribution.
+    Gelu { float: |x| 0.5 * x * (1.0 + Math::erf(x * std::f64::consts::FRAC_1_SQRT_2 as Real)); }
+    /// [`Gelu`](UnaryOp::Gelu) by way of `tanh`.
+    GeluTanh {
+        float: |x| {
+            let inner = x + 0.044715 * x * x * x;
+            0.5 * x * (1.0 + Math::tanh(0.797_884_560_802_865_4 * inner))
+        };
+    }
+    /// `x · sigmoid(x)`.
+    Silu { float: |x| x * Math::sigmoid(x); complex: |x| quotient!(x, (-x).exp() + 1.0); }
+    /// `x · tanh(softplus(x))`.
+    Mish { float: |x| x * Math::tanh(Math::exp(x).ln_1p()); }
+    /// `log(1 + e^(beta·x)) / beta`, and `x` where `beta·x` is above the second number.
+    Softplus { float: |x; p| if x * p[0] > p[1] { x } else { (x * p[0]).exp().ln_1p() / p[0] }; }
+    /// `log(sigmoid(x))`.
+    LogSigmoid { float: |x| hold!(x, Real::NEG_INFINITY, 0.0) - Math::exp(-x.abs()).ln_1p(); }
+    /// `x / (1 + |x|)`.
+    Softsign { float: |x| x / (1.0 + x.abs()); complex: |x| x / (x.norm() + 1.0); }
+    /// `x - tanh(x)`.
+    Tanhshrink { float: |x| x - Math::tanh(x); complex: |x| x - wide(x, complex::tanh); }
 }
+
+/// `x` between two bounds; NaN passes.
+macro_rules! hold {
+    ($x:expr, $low:expr, $high:expr) => {{
+        let x = $x;
+        if x < $low {
+            $low
+        } else if x > $high {
+            $high
+        } else {
+            x
+        }
+    }};
+}
+use hold;
+
+/// `x`, or the number that stands for NaN, `∞` or `-∞`.
+macro_rules! finite {
+    ($x:expr, $nan:expr, $high:expr, $low:expr) => {
+        if $x.is_nan() {
+            $nan
+        } else if $x == Real::INFINITY {
+            $high
+        } else if $x == Real::NEG_INFINITY {
+            $low
+        } else {
+            $x
+        }
+    };
+}
+use finite;

@@ -171,6 +171,18 @@ impl DType {
         )
     }
 
+    /// The largest finite number of a dtype of floats, and of a complex one's parts.
+    pub const fn largest(self) -> f64 {
+        match self {
+            DType::F8E4M3FN => 448.0,
+            DType::F8E5M2 => 57344.0,
+            DType::F16 => 65504.0,
+            DType::BF16 => 3.389_531_389_251_535_5e38,
+            DType::F32 | DType::C64 => f32::MAX as f64,
+            _ => f64::MAX,
+        }
+    }
+
     /// One of the two 8-bit floats, which are stored, viewed and cast but not computed with.
     pub const fn is_float8(self) -> bool {
         matches!(self, DType::F8E4M3FN | DType::F8E5M2)

@@ -20,12 +20,17 @@ impl Operand {
         if rank == 0 { Operand::ZeroDim(dtype) } else { Operand::Tensor(dtype) }
     }
 
+    /// Its kind of number.
+    pub fn category(&self) -> Category {
+        match *self {
+            Operand::Tensor(d) | Operand::ZeroDim(d) => d.category(),
+            Operand::Number(c) => c,
+        }
+    }
+
     /// Whether it is `bool`, or the number `true` or `false`.
     pub fn is_bool(&self) -> bool {
-        match *self {
-            Operand::Tensor(d) | Operand::ZeroDim(d) => d == DType::Bool,
-            Operand::Number(c) => c == Category::Bool,
-        }
+        self.category() == Category::Bool
     }
 }
 

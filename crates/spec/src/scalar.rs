@@ -79,6 +79,37 @@ impl Scalar {
     }
 }
 
+impl Scalar {
+    /// The number itself, or the end of an integer dtype's range that it lies beyond.
+    ///
+    /// ```
+    /// use osteon_spec::{DType, Scalar};
+    /// assert_eq!(Scalar::Int(300).saturate(DType::I8), Scalar::Int(127));
+    /// assert_eq!(Scalar::Int(-1).saturate(DType::U8), Scalar::Int(0));
+    /// assert_eq!(Scalar::Int(300).saturate(DType::F32), Scalar::Int(300));
+    /// ```
+    pub fn saturate(self, dtype: DType) -> Scalar {
+        let whole = match self {
+            Scalar::Int(i) => i128::from(i),
+            Scalar::UInt(u) => i128::from(u),
+            Scalar::Float(x) if x.abs() >= 9e18 => return self,
+            Scalar::Float(x) => x as i128,
+            Scalar::Bool(_) | Scalar::Complex(..) => return self,
+        };
+        if dtype.category() != Category::Integer {
+            return self;
+        }
+        let (least, most) = integer_range(dtype);
+        if (least..=most).contains(&whole) {
+            return self;
+        }
+        match whole.clamp(least, most) {
+            end if end > i128::from(i64::MAX) => Scalar::UInt(end as u64),
+            end => Scalar::Int(end as i64),
+        }
+    }
+}
+
 fn integer_range(dtype: DType) -> (i128, i128) {
     let bits = 8 * dtype.size() as u32;
     if dtype.is_signed() {

@@ -9,8 +9,8 @@ use crate::View;
 use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
-use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, TernaryOp, Triangle, UnaryOp};
-use osteon_spec::{DType, Device, Result, Scalar};
+use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, Random, TernaryOp, Triangle, UnaryOp};
+use osteon_spec::{DType, Device, Operand, Result, Scalar};
 
 /// An operand that is only read: a view, or a plain number.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,16 @@ pub enum Arg<'a> {
     View(&'a View),
     /// The same number everywhere.
     Number(Scalar),
+}
+
+impl Arg<'_> {
+    /// What it says about the dtype of a result.
+    pub(crate) fn operand(&self) -> Operand {
+        match *self {
+            Arg::View(v) => Operand::new(v.dtype(), v.dim()),
+            Arg::Number(n) => n.into(),
+        }
+    }
 }
 
 impl<'a> From<&'a View> for Arg<'a> {
@@ -49,9 +59,16 @@ pub(crate) trait Backend: Sync {
     fn download(&self, src: &View, bytes: &mut [u8]) -> Result<()>;
     /// Calls `look` with a way to read single elements, all from one moment.
     fn peek(&self, src: &View, look: &mut dyn FnMut(&Peek<'_>)) -> Result<()>;
-    /// `op` of each element, computed in `dtype`.
-    fn unary(&self, op: UnaryOp, dtype: DType, dst: &View, src: Arg<'_>) -> Result<()>;
-    /// `op` of two operands, computed in `dtype`, with the numbers that the operation takes.
+    /// `op` of each element, computed in `dtype`, with the numbers that the operation takes.
+    fn unary(
+        &self,
+        op: UnaryOp,
+        dtype: DType,
+        dst: &View,
+        src: Arg<'_>,
+        numbers: &[Scalar],
+    ) -> Result<()>;
+    /// `op` of two operands, likewise. Fails where integers are divided by zero.
     fn binary(
         &self,
         op: BinaryOp,
@@ -70,7 +87,16 @@ pub(crate) trait Backend: Sync {
         numbers: &[Scalar],
     ) -> Result<()>;
     /// Whether two operands compare so in `dtype`, as `bool`.
-    fn compare(&self, op: CompareOp, dtype: DType, dst: &View, args: [Arg<'_>; 2]) -> Result<()>;
+    fn compare(
+        &self,
+        op: CompareOp,
+        dtype: DType,
+        dst: &View,
+        args: [Arg<'_>; 2],
+        numbers: &[Scalar],
+    ) -> Result<()>;
+    /// Random numbers into every element.
+    fn random(&self, dst: &View, how: &Random) -> Result<()>;
     /// Moves elements between `dst` and `src` where index tensors say. Every index is checked before anything
     /// is written.
     fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()>;

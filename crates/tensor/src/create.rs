@@ -2,7 +2,9 @@
 
 use crate::backend::backend;
 use crate::{Data, Number, View};
-use osteon_spec::{DType, Device, Dims, Error, Kind, Layout, Result, Scalar, checked_product};
+use osteon_spec::{DType, Device, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, checked_product};
+use num_complex::Complex;
+use osteon_kernels::Value;
 
 impl View {
     /// A new storage of this shape, its elements unspecified.
@@ -117,6 +119,9 @@ impl View {
     ) -> Result<View> {
         let float = [start, end, step].iter().any(|s| matches!(s, Scalar::Float(_)));
         let dtype = dtype.unwrap_or(if float { DType::F32 } else { DType::I64 });
+        if dtype == DType::Bool || dtype.is_complex() {
+            return Err(not_a_range(dtype).op("arange"));
+        }
         let whole = |s: Scalar| match s {
             Scalar::Bool(b) => Some(i128::from(b)),
             Scalar::Int(i) => Some(i128::from(i)),
@@ -132,6 +137,9 @@ impl View {
                 Scalar::Int((start + step * i as i128) as i64)
             });
         }
+        if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
+            return Err(Error::new(Kind::Value, "a complex number bounds no range").op("arange"));
+        }
         let [start, end, step] = [start, end, step].map(f64::from_scalar);
         let span = (end - start) / step;
         check_range(step == 0.0, span < 0.0)?;
@@ -142,31 +150,86 @@ impl View {
             )
             .op("arange"));
         }
-        View::sequence(span.ceil() as usize, dtype, device, "arange", |i| {
-            Scalar::Float(start + step * i as f64)
-        })
+        let n = span.ceil() as usize;
+        // As many as between the given ends; an integer tensor counts from the truncated start in truncated
+        // steps.
+        let cut = |x: f64| if dtype.is_integer() { x.trunc() } else { x };
+        let (start, step) = (cut(start), cut(step));
+        View::sequence(n, dtype, device, "arange", |i| Scalar::Float(start + step * i as f64))
     }
 
-    /// `steps` numbers from `start` to `end`, both included, equally far apart.
+
+    /// `steps` numbers from `start` to `end`, both included, evenly apart.
     ///
     /// # Errors
-    /// As [`View::empty`].
+    /// `bool`; a complex number for a real dtype; as [`View::empty`].
     #[track_caller]
     pub fn linspace(
-        start: f64,
-        end: f64,
+        start: Scalar,
+        end: Scalar,
         steps: usize,
         dtype: DType,
         device: &Device,
     ) -> Result<View> {
+        View::spaced(start, end, steps, dtype, device, "linspace", |x| x)
+    }
+
+    /// `base` to the power of `steps` numbers evenly apart from `start` to `end`.
+    ///
+    /// # Errors
+    /// As [`View::linspace`].
+    #[track_caller]
+    pub fn logspace(
+        start: Scalar,
+        end: Scalar,
+        steps: usize,
+        base: f64,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<View> {
+        View::spaced(start, end, steps, dtype, device, "logspace", |x| match x {
+            Scalar::Complex(re, im) => {
+                let power = Complex::new(base, 0.0).powc(Complex::new(re, im));
+                Scalar::Complex(power.re, power.im)
+            }
+            real => Scalar::Float(base.powf(f64::from_scalar(real))),
+        })
+    }
+
+    /// A function of numbers evenly apart, counted from the nearer end, so that both ends are exact; those of an
+    /// integer dtype are between the truncated ends, and truncated.
+    #[track_caller]
+    fn spaced(
+        start: Scalar,
+        end: Scalar,
+        steps: usize,
+        dtype: DType,
+        device: &Device,
+        op: &'static str,
+        f: impl Fn(Scalar) -> Scalar,
+    ) -> Result<View> {
+        if dtype == DType::Bool {
+            return Err(not_a_range(dtype).op(op));
+        }
+        // As the dtype holds them, where that is one of integers.
+        let held = |s: Scalar| if dtype.is_integer() { Value::new(s, dtype).read(dtype) } else { s };
+        let complex = |s: Scalar| match held(s) {
+            Scalar::Complex(re, im) => Complex::new(re, im),
+            real => Complex::new(f64::from_scalar(real), 0.0),
+        };
+        let imaginary = |s: Scalar| matches!(s, Scalar::Complex(_, im) if im != 0.0);
+        if !dtype.is_complex() && (imaginary(start) || imaginary(end)) {
+            return Err(Error::new(Kind::DType, format!("a complex end for {dtype}")).op(op));
+        }
+        let (start, end) = (complex(start), complex(end));
         let step = (end - start) / (steps.max(2) - 1) as f64;
-        View::sequence(steps, dtype, device, "linspace", |i| {
-            // From the nearer end, so that both ends are exact.
-            Scalar::Float(if i < steps / 2 || steps == 1 {
+        View::sequence(steps, dtype, device, op, |i| {
+            let z = if i < steps / 2 || steps == 1 {
                 start + step * i as f64
             } else {
                 end - step * (steps - 1 - i) as f64
-            })
+            };
+            f(if dtype.is_complex() { Scalar::Complex(z.re, z.im) } else { Scalar::Float(z.re) })
         })
     }
 
@@ -182,6 +245,19 @@ impl View {
         Ok(view)
     }
 
+    /// A tensor laid out like this one, with one number everywhere.
+    ///
+    /// # Errors
+    /// As [`View::empty`]; a number that the dtype cannot hold.
+    #[track_caller]
+    pub fn full_like(&self, value: Scalar, dtype: DType, op: &'static str) -> Result<View> {
+        value.check_fits(dtype).map_err(|e| e.op(op))?;
+        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(op))?;
+        let view = View::alloc(layout, dtype, &self.device(), op)?;
+        backend(self.device()).fill(&view, value)?;
+        Ok(view)
+    }
+
     #[track_caller]
     fn sequence(
         n: usize,
@@ -194,6 +270,11 @@ impl View {
         backend(*device).generate(&view, &item)?;
         Ok(view)
     }
+}
+
+#[cold]
+fn not_a_range(dtype: DType) -> Error {
+    Error::new(Kind::DType, format!("no range of {dtype}; make an integer one and cast with to()"))
 }
 
 fn check_range(zero: bool, away: bool) -> Result<()> {

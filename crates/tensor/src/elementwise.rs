@@ -30,6 +30,12 @@ pub enum Compute {
     Promoted,
     /// The same, but in `float32` where that is an integer or `bool`.
     Float,
+    /// The same, but in `int64` where that is `bool`.
+    Number,
+    /// In `float64`, or `complex128` where the operands promote to a complex number.
+    Double,
+    /// In the one dtype that all operands have.
+    Same,
 }
 
 /// One call of an operation element by element: it may give a fresh result, or write in place or into a given
@@ -79,6 +85,13 @@ impl Call<'_> {
         self.device()?;
         let dtypes = self.dtypes()?;
         self.check_category(&dtypes, dst)?;
+        if self.compute == Compute::Double && dst.dtype() != dtypes.result {
+            return Err(Error::new(
+                Kind::DType,
+                format!("the result is {}, but the tensor holds {}", dtypes.result, dst.dtype()),
+            )
+            .op(self.name));
+        }
         for src in self.views() {
             check_broadcasts_to(src, dst, self.name)?;
         }
@@ -146,22 +159,41 @@ impl Call<'_> {
         let operands: SmallVec<[Operand; 4]> = self
             .args
             .iter()
-            .map(|a| match a {
-                Arg::View(v) => Operand::new(v.dtype(), v.dim()),
-                Arg::Number(n) => Operand::from(*n),
-            })
+            .map(|a| a.operand())
             .collect();
-        if self.op == Op::Binary(BinaryOp::Sub) && operands.iter().any(Operand::is_bool) {
+        if matches!(self.op, Op::Binary(BinaryOp::Sub | BinaryOp::SubScaled))
+            && operands.iter().any(Operand::is_bool)
+        {
             return Err(Error::new(
                 Kind::DType,
                 "subtraction with bool is not supported; use bitwise_xor() or logical_not()",
             )
             .op(self.name));
         }
+        if self.op == Op::Ternary(TernaryOp::Addcdiv)
+            && operands[1..].iter().all(|o| o.category() < Category::Float)
+        {
+            return Err(Error::new(
+                Kind::DType,
+                "integers are not divided here; use div_rounding() and add(), or cast with to() first",
+            )
+            .op(self.name));
+        }
         let promoted = result_type(&operands).map_err(|e| e.op(self.name))?;
         let compute = match self.compute {
             Compute::Float if promoted.category() < Category::Float => DType::F32,
+            Compute::Number if promoted == DType::Bool => DType::I64,
+            Compute::Double if promoted.is_complex() => DType::C128,
+            Compute::Double => DType::F64,
+            Compute::Same => self.one_dtype()?,
             _ => promoted,
+        };
+        self.check_factor(compute)?;
+        // Compared exactly also with a number that the integers cannot hold.
+        let beyond = |arg: &Arg<'_>| matches!(*arg, Arg::Number(n) if n.saturate(compute) != n);
+        let compute = match self.op {
+            Op::Compare(_) if self.args.iter().any(beyond) => DType::I64,
+            _ => compute,
         };
         let written = match self.op {
             Op::Unary(op) => kernels::unary(op, compute).map(|k| k.dtypes()[0]),
@@ -179,7 +211,50 @@ impl Call<'_> {
         // Half precision is computed in float32, and rounded when it is written.
         let half = compute.is_float() && compute.size() < 4;
         let result = if half && written == DType::F32 { compute } else { written };
+        if half && result.is_complex() {
+            return Err(Error::new(
+                Kind::DType,
+                format!("no complex dtype has parts of {compute}; cast to float32 with to() first"),
+            )
+            .op(self.name));
+        }
         Ok(DTypes { compute, result })
+    }
+
+    /// The dtype that all operands have; numbers take it.
+    fn one_dtype(&self) -> Result<DType> {
+        let mut views = self.views();
+        let first = views.next().map_or(DType::F32, View::dtype);
+        match views.find(|v| v.dtype() != first) {
+            None => Ok(first),
+            Some(other) => Err(Error::new(
+                Kind::DType,
+                format!(
+                    "all tensors must have one dtype, found {first} and {}; cast one with to()",
+                    other.dtype()
+                ),
+            )
+            .op(self.name)),
+        }
+    }
+
+    /// Checks that a factor (`alpha`, `value`) is of a kind that the dtype can hold.
+    fn check_factor(&self, compute: DType) -> Result<()> {
+        let scales = matches!(
+            self.op,
+            Op::Binary(BinaryOp::AddScaled | BinaryOp::SubScaled)
+                | Op::Ternary(TernaryOp::Addcmul | TernaryOp::Addcdiv)
+        );
+        match self.numbers {
+            &[factor, ..] if scales && factor.category() > compute.category().max(Category::Integer) => {
+                Err(Error::new(
+                    Kind::DType,
+                    format!("the factor {factor} does not fit {compute}; use one of that kind, or cast with to() first"),
+                )
+                .op(self.name))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The layout of a fresh result.
@@ -222,11 +297,24 @@ impl Call<'_> {
     fn run(&self, dtypes: &DTypes, dst: &View) -> Result<()> {
         let backend = backend(dst.device());
         let (compute, numbers) = (dtypes.compute, self.numbers);
-        match (self.op, self.args) {
-            (Op::Unary(op), &[a]) => backend.unary(op, compute, dst, a),
+        // A bound that the integers cannot hold is none.
+        let bounds = matches!(
+            self.op,
+            Op::Ternary(TernaryOp::Clamp) | Op::Binary(BinaryOp::Maximum | BinaryOp::Minimum)
+        );
+        let args: SmallVec<[Arg<'_>; 3]> = self
+            .args
+            .iter()
+            .map(|&arg| match arg {
+                Arg::Number(n) if bounds => Arg::Number(n.saturate(compute)),
+                other => other,
+            })
+            .collect();
+        match (self.op, &args[..]) {
+            (Op::Unary(op), &[a]) => backend.unary(op, compute, dst, a, numbers),
             (Op::Binary(op), &[a, b]) => backend.binary(op, compute, dst, [a, b], numbers),
             (Op::Ternary(op), &[a, b, c]) => backend.ternary(op, compute, dst, [a, b, c], numbers),
-            (Op::Compare(op), &[a, b]) => backend.compare(op, compute, dst, [a, b]),
+            (Op::Compare(op), &[a, b]) => backend.compare(op, compute, dst, [a, b], numbers),
             _ => Err(Error::new(Kind::Value, "wrong number of operands")),
         }
         .map_err(|e| e.op(self.name))

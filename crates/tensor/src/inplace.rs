@@ -2,7 +2,7 @@
 //! anything is changed.
 
 use crate::View;
-use crate::backend::backend;
+use crate::backend::{Arg, backend};
 use crate::elementwise::{check_broadcasts_to, other_device};
 use osteon_memory::Storage;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar};
@@ -36,7 +36,7 @@ impl View {
     ///
     /// # Errors
     /// A mask that is not `bool` or does not broadcast, a number that the dtype cannot hold, overlap.
-    pub fn masked_fill_(&self, mask: &View, value: Scalar) -> Result<()> {
+    pub fn masked_fill_(&self, mask: &View, value: Arg<'_>) -> Result<()> {
         let op = "masked_fill_";
         if mask.dtype() != DType::Bool {
             return Err(Error::new(
@@ -45,7 +45,7 @@ impl View {
             )
             .op(op));
         }
-        value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
+        let value = self.filler(value).map_err(|e| e.op(op))?;
         check_broadcasts_to(mask, self, op)?;
         crate::write::check(self, &[mask.into()], op)?;
         backend(self.device())

@@ -7,6 +7,7 @@
 mod advanced;
 mod arrange;
 mod backend;
+mod choose;
 mod copy;
 mod cpu;
 mod create;
@@ -21,6 +22,7 @@ mod masks;
 mod matmul;
 mod meta;
 mod number;
+mod random;
 mod read;
 mod sort;
 mod view;
@@ -32,5 +34,8 @@ pub use elementwise::{Call, Compute, Op};
 pub use guard::{ReadGuard, WriteGuard};
 pub use linalg::{Added, Weights};
 pub use number::{Data, Number};
-pub use osteon_kernels::{BinaryOp, CompareOp, Pick, TernaryOp, Triangle, UnaryOp};
+pub use osteon_kernels::{
+    BinaryOp, CompareOp, Distribution, Pick, TernaryOp, Triangle, UnaryOp,
+};
+pub use random::manual_seed;
 pub use view::View;

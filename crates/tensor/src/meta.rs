@@ -3,7 +3,7 @@
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, TernaryOp, Triangle, UnaryOp};
+use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, Random, TernaryOp, Triangle, UnaryOp};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
 pub(crate) struct Meta;
@@ -38,7 +38,14 @@ impl Backend for Meta {
         Err(no_elements())
     }
 
-    fn unary(&self, _op: UnaryOp, _dtype: DType, _dst: &View, _src: Arg<'_>) -> Result<()> {
+    fn unary(
+        &self,
+        _op: UnaryOp,
+        _dtype: DType,
+        _dst: &View,
+        _src: Arg<'_>,
+        _numbers: &[Scalar],
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -70,7 +77,12 @@ impl Backend for Meta {
         _dtype: DType,
         _dst: &View,
         _args: [Arg<'_>; 2],
+        _numbers: &[Scalar],
     ) -> Result<()> {
+        Ok(())
+    }
+
+    fn random(&self, _dst: &View, _how: &Random) -> Result<()> {
         Ok(())
     }
 

@@ -13,7 +13,8 @@ use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use osteon_kernels::{
-    self as kernels, Axis, BinaryOp, CompareOp, Kernel, Pick, TernaryOp, Triangle, UnaryOp, Value,
+    self as kernels, Axis, BinaryOp, CompareOp, Kernel, Pick, Random, TernaryOp, Triangle, UnaryOp,
+    Value,
 };
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
@@ -79,6 +80,23 @@ fn undefined(name: impl std::fmt::Debug, dtype: DType) -> Error {
         Kind::DType,
         format!("{name:?} is not defined for {dtype}; cast with to() first"),
     )
+}
+
+/// Checks that no divisor is zero: integers have no quotient then.
+fn check_divisor(divisor: Arg<'_>) -> Result<()> {
+    let zero = match divisor {
+        Arg::Number(n) => Value::new(n, DType::I64).read(DType::I64) == Scalar::Int(0),
+        Arg::View(v) => {
+            let _held = hold(&[v.storage()], &[])?;
+            let plan = Plan::new(v.shape(), [(v.layout(), v.element_size())]);
+            // SAFETY: as in `run`.
+            v.numel() > 0 && unsafe { kernels::any_zero(&plan, v.storage().data_ptr(), v.dtype()) }
+        }
+    };
+    if zero {
+        return Err(Error::new(Kind::Value, "integer division by zero; nothing was written"));
+    }
+    Ok(())
 }
 
 /// Checks that bytes from outside are those of all elements: what makes them, [`crate::Data`], may be a user's
@@ -213,9 +231,16 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn unary(&self, op: UnaryOp, dtype: DType, dst: &View, src: Arg<'_>) -> Result<()> {
+    fn unary(
+        &self,
+        op: UnaryOp,
+        dtype: DType,
+        dst: &View,
+        src: Arg<'_>,
+        numbers: &[Scalar],
+    ) -> Result<()> {
         let kernel = kernels::unary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel, dst, [dst.into(), src])
+        run(&kernel.with(numbers), dst, [dst.into(), src])
     }
 
     fn binary(
@@ -227,6 +252,9 @@ impl Backend for Cpu {
         numbers: &[Scalar],
     ) -> Result<()> {
         let kernel = kernels::binary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        if op.divides() && dtype.is_integer() && dst.numel() > 0 {
+            check_divisor(b)?;
+        }
         run(&kernel.with(numbers), dst, [dst.into(), a, b])
     }
 
@@ -242,9 +270,26 @@ impl Backend for Cpu {
         run(&kernel.with(numbers), dst, [dst.into(), a, b, c])
     }
 
-    fn compare(&self, op: CompareOp, dtype: DType, dst: &View, [a, b]: [Arg<'_>; 2]) -> Result<()> {
+    fn compare(
+        &self,
+        op: CompareOp,
+        dtype: DType,
+        dst: &View,
+        [a, b]: [Arg<'_>; 2],
+        numbers: &[Scalar],
+    ) -> Result<()> {
         let kernel = kernels::compare(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel, dst, [dst.into(), a, b])
+        run(&kernel.with(numbers), dst, [dst.into(), a, b])
+    }
+
+    fn random(&self, dst: &View, how: &Random) -> Result<()> {
+        let _held = held::<0>(dst, [])?;
+        if dst.numel() > 0 {
+            let plan = Plan::new(dst.shape(), [(dst.layout(), dst.element_size())]);
+            // SAFETY: as in `run`.
+            unsafe { kernels::random(&plan, dst.storage().data_mut(), dst.dtype(), how) };
+        }
+        Ok(())
     }
 
     fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()> {

@@ -1,0 +1,446 @@
+//! Operations element by element that have more to say than their operands, and operators.
+
+use crate::elementwise::{binary, unary};
+use crate::{Operand, Tensor};
+use osteon_spec::{DType, Error, Kind, Result, Scalar};
+use osteon_tensor::{Arg, BinaryOp, Call, CompareOp, Compute, Op, TernaryOp, UnaryOp};
+use std::ops;
+
+/// How a quotient becomes an integer; see [`Tensor::div_rounding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Towards zero.
+    Trunc,
+    /// Down.
+    Floor,
+}
+
+/// `name name_ = |self, arguments| call;`: a call as a new tensor, and in place.
+macro_rules! calls {
+    ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident
+        = |$this:ident $(, $x:ident: $ty:ty)*| $call:expr;)*
+    ) => {
+        impl Tensor { $(
+            $(#[doc = $doc])+
+            ///
+            /// Allocates the result.
+            ///
+            /// # Errors
+            /// Shapes that do not broadcast; dtypes or numbers for which it is not defined; a guard in the way; out
+            /// of memory.
+            #[track_caller]
+            pub fn $name<'a>(&'a self $(, $x: $ty)*) -> Result<Tensor> {
+                let $this = self;
+                calls!(@run $this stringify!($name), fresh(), $call).map(Tensor::from_view)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, seen by every tensor on the storage.")]
+            ///
+            /// # Errors
+            /// Another shape than this tensor's; a result that its dtype cannot hold; overlap; a guard in the
+            /// way.
+            #[track_caller]
+            pub fn $in_place<'a>(&'a self $(, $x: $ty)*) -> Result<()> {
+                let $this = self;
+                calls!(@run $this stringify!($in_place), in_place($this.as_view()), $call)
+            }
+        )* }
+    };
+    (@run $this:ident $name:expr, $how:ident($($to:expr)?), $call:expr) => {{
+        let (op, compute, args, numbers) = $call;
+        Call { name: $name, op, compute, args: &args, numbers: &numbers }.$how($($to)?)
+    }};
+}
+
+const PROMOTED: Compute = Compute::Promoted;
+
+calls! {
+    /// `self + alpha · other`.
+    add_scaled add_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
+        Op::Binary(BinaryOp::AddScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
+    );
+    /// `self - alpha · other`. Not for `bool`.
+    sub_scaled sub_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
+        Op::Binary(BinaryOp::SubScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
+    );
+    /// The quotient rounded to an integer, in the dtype that the operands promote to. Integers are not divided by
+    /// zero: that is an error.
+    div_rounding div_rounding_ = |x, other: impl Into<Operand<'a>>, rounding: Rounding| (
+        Op::Binary(match rounding {
+            Rounding::Trunc => BinaryOp::DivTrunc,
+            Rounding::Floor => BinaryOp::FloorDivide,
+        }),
+        PROMOTED,
+        [x.arg(), other.into().arg()],
+        []
+    );
+    /// `self + value · a · b`.
+    addcmul addcmul_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
+        Op::Ternary(TernaryOp::Addcmul), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
+    );
+    /// `self + value · a / b`, where `a` and `b` are not both integers.
+    addcdiv addcdiv_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
+        Op::Ternary(TernaryOp::Addcdiv), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
+    );
+    /// From this tensor (weight 0) to `end` (weight 1). All tensors have one dtype.
+    lerp lerp_ = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
+        Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.arg(), end.arg(), weight.into().arg()], []
+    );
+    /// The nearest multiple of `10^-decimals`, halves to even; for floats, and for integers without `decimals`.
+    round_decimals round_decimals_ = |x, decimals: i32| (
+        Op::Unary(if decimals == 0 { UnaryOp::Round } else { UnaryOp::RoundDecimals }),
+        PROMOTED,
+        [x.arg()],
+        [10f64.powi(decimals.saturating_abs()).into(), f64::from(u8::from(decimals < 0)).into()]
+    );
+    /// `log(x / (1 - x))`, with `x` held between `eps` and `1 - eps` where an `eps` is given.
+    logit logit_ = |x, eps: Option<f64>| (
+        Op::Unary(UnaryOp::Logit),
+        Compute::Float,
+        [x.arg()],
+        [eps.unwrap_or(f64::NEG_INFINITY).into(), eps.map_or(f64::INFINITY, |e| 1.0 - e).into()]
+    );
+    /// With numbers in place of NaN (by default 0), `∞` and `-∞` (by default the largest finite numbers).
+    nan_to_num nan_to_num_ = |x, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>| (
+        Op::Unary(UnaryOp::NanToNum),
+        PROMOTED,
+        [x.arg()],
+        [
+            nan.unwrap_or(0.0).into(),
+            posinf.unwrap_or(x.dtype().largest()).into(),
+            neginf.unwrap_or(-x.dtype().largest()).into(),
+        ]
+    );
+}
+
+impl Tensor {
+    fn arg(&self) -> Arg<'_> {
+        Arg::View(self.as_view())
+    }
+
+    /// `other - alpha · self`.
+    ///
+    /// # Errors
+    /// As [`Tensor::sub`].
+    #[track_caller]
+    pub fn rsub<'a>(&self, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>) -> Result<Tensor> {
+        let args = [other.into().arg(), self.arg()];
+        let op = Op::Binary(BinaryOp::SubScaled);
+        Call { numbers: &[alpha.into()], ..binary("rsub", op, PROMOTED, &args) }
+            .fresh()
+            .map(Tensor::from_view)
+    }
+
+    /// The power. Integers have no negative powers that are plain numbers, and 0 for negative elements of an
+    /// exponent, but for 1 and −1.
+    ///
+    /// # Errors
+    /// As [`Tensor::add`]; a negative number as the exponent of integers.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.pow(2)?.to_vec::<i64>()?, [1, 4, 9]);
+    /// assert!(Tensor::new([1i64])?.pow(-1).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pow<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let exponent = exponent.into().arg();
+        let args = [self.arg(), exponent];
+        power("pow", self, exponent, &args)?.fresh().map(Tensor::from_view)
+    }
+
+    /// [`Tensor::pow`] in place.
+    ///
+    /// # Errors
+    /// As [`Tensor::pow`]; a result that this dtype cannot hold; overlap; a guard in the way.
+    #[track_caller]
+    pub fn pow_<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<()> {
+        let exponent = exponent.into().arg();
+        let args = [self.arg(), exponent];
+        power("pow_", self, exponent, &args)?.in_place(self.as_view())
+    }
+
+    /// `base` to the power of this tensor: Python's `base ** x`.
+    ///
+    /// # Errors
+    /// As [`Tensor::pow`].
+    #[track_caller]
+    pub fn rpow(&self, base: impl Into<Scalar>) -> Result<Tensor> {
+        let args = [Arg::Number(base.into()), self.arg()];
+        binary("rpow", Op::Binary(BinaryOp::Pow), PROMOTED, &args).fresh().map(Tensor::from_view)
+    }
+
+    /// Held between two bounds, each a number or a tensor; NaN stays, and the upper bound wins where they cross.
+    ///
+    /// # Errors
+    /// As [`Tensor::add`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([-3i64, 1, 9])?.clamp(0, 5)?.to_vec::<i64>()?, [0, 1, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clamp<'a>(
+        &self,
+        min: impl Into<Operand<'a>>,
+        max: impl Into<Operand<'a>>,
+    ) -> Result<Tensor> {
+        self.clamped("clamp", &[self.arg(), min.into().arg(), max.into().arg()])
+            .fresh()
+            .map(Tensor::from_view)
+    }
+
+    /// [`Tensor::clamp`] in place.
+    ///
+    /// # Errors
+    /// As [`Tensor::clamp`]; a result that this dtype cannot hold; overlap; a guard in the way.
+    #[track_caller]
+    pub fn clamp_<'a>(
+        &self,
+        min: impl Into<Operand<'a>>,
+        max: impl Into<Operand<'a>>,
+    ) -> Result<()> {
+        self.clamped("clamp_", &[self.arg(), min.into().arg(), max.into().arg()])
+            .in_place(self.as_view())
+    }
+
+    fn clamped<'a>(&self, name: &'static str, args: &'a [Arg<'a>; 3]) -> Call<'a> {
+        Call { name, op: Op::Ternary(TernaryOp::Clamp), compute: PROMOTED, args, numbers: &[] }
+    }
+
+    /// This tensor itself, as the sign `+` leaves it. Not for `bool`.
+    ///
+    /// # Errors
+    /// `bool`.
+    pub fn positive(&self) -> Result<Tensor> {
+        if self.dtype() == DType::Bool {
+            return Err(Error::new(Kind::DType, "not defined for bool").op("positive"));
+        }
+        Ok(self.clone())
+    }
+
+    /// Whether each pair is close: `|self - other| <= atol + rtol·|other|`, as `bool`. Both have one dtype.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast; two dtypes; a negative tolerance; out of memory.
+    #[track_caller]
+    pub fn isclose(&self, other: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+        let fail = |kind, message: String| Err(Error::new(kind, message).op("isclose"));
+        if self.dtype() != other.dtype() {
+            let (a, b) = (self.dtype(), other.dtype());
+            return fail(Kind::DType, format!("{a} and {b} differ; cast one with to() first"));
+        }
+        if !(rtol >= 0.0 && atol >= 0.0) {
+            return fail(Kind::Value, format!("rtol {rtol} and atol {atol} must not be negative"));
+        }
+        let exact = rtol == 0.0 && atol == 0.0 && !self.dtype().is_float() && !self.dtype().is_complex();
+        let (op, compute) = if exact {
+            (CompareOp::Eq, PROMOTED)
+        } else {
+            (CompareOp::IsClose, Compute::Float)
+        };
+        let numbers = [rtol.into(), atol.into(), f64::from(u8::from(equal_nan)).into()];
+        let args = [self.arg(), other.arg()];
+        Call { numbers: &numbers, ..binary("isclose", Op::Compare(op), compute, &args) }
+            .fresh()
+            .map(Tensor::from_view)
+    }
+
+    /// The complex tensor with these real and imaginary parts, both `float32` or both `float64`.
+    ///
+    /// # Errors
+    /// Other dtypes; shapes that do not broadcast; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let z = Tensor::complex(&Tensor::new([1f32])?, &Tensor::new([2f32])?)?;
+    /// assert_eq!(z.view_as_real()?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
+        let args = [real.arg(), imag.arg()];
+        binary("complex", Op::Binary(BinaryOp::Complex), Compute::Same, &args)
+            .fresh()
+            .map(Tensor::from_view)
+    }
+
+    /// The complex tensor with these magnitudes and angles, both `float32` or both `float64`.
+    ///
+    /// # Errors
+    /// As [`Tensor::complex`].
+    #[track_caller]
+    pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
+        let args = [abs.arg(), angle.arg()];
+        binary("polar", Op::Binary(BinaryOp::Polar), Compute::Same, &args)
+            .fresh()
+            .map(Tensor::from_view)
+    }
+
+    /// `a` where this mask (`bool` or `uint8`) is true, else `b`: PyTorch's `where(mask, a, b)`.
+    ///
+    /// # Errors
+    /// As [`Tensor::add`]; a mask of another dtype; a number that the dtype cannot hold.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([-1f32, 2.0])?;
+    /// assert_eq!(x.gt(0)?.where_cond(&x, 0)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn where_cond<'a>(
+        &self,
+        a: impl Into<Operand<'a>>,
+        b: impl Into<Operand<'a>>,
+    ) -> Result<Tensor> {
+        self.as_view().where_cond(a.into().arg(), b.into().arg()).map(Tensor::from_view)
+    }
+
+    /// A copy, of the shape that both broadcast to, with `value` (a number or a 0-dim tensor) where the mask is
+    /// true.
+    ///
+    /// # Errors
+    /// A mask that is not `bool`; shapes that do not broadcast; a value that this dtype cannot hold.
+    #[track_caller]
+    pub fn masked_fill<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        self.as_view().masked_fill(mask.as_view(), value.into().arg()).map(Tensor::from_view)
+    }
+
+    /// A tensor laid out like this one, with `value` (a number or a 0-dim tensor) everywhere.
+    ///
+    /// # Errors
+    /// A value that this dtype cannot hold; out of memory.
+    #[track_caller]
+    pub fn fill<'a>(&self, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        self.as_view().fill(value.into().arg()).map(Tensor::from_view)
+    }
+}
+
+/// One of the two bounds of a clamp.
+macro_rules! bounds {
+    ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident => $op:ident;)*) => {
+        impl Tensor { $(
+            $(#[doc = $doc])+
+            ///
+            /// # Errors
+            /// As [`Tensor::clamp`].
+            #[track_caller]
+            pub fn $name<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<Tensor> {
+                let args = [self.arg(), bound.into().arg()];
+                binary(stringify!($name), Op::Binary(BinaryOp::$op), PROMOTED, &args).fresh().map(Tensor::from_view)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
+            ///
+            /// # Errors
+            /// As [`Tensor::clamp_`].
+            #[track_caller]
+            pub fn $in_place<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<()> {
+                let args = [self.arg(), bound.into().arg()];
+                binary(stringify!($in_place), Op::Binary(BinaryOp::$op), PROMOTED, &args).in_place(self.as_view())
+            }
+        )* }
+    };
+}
+
+bounds! {
+    /// Held at or above a number or a tensor.
+    clamp_min clamp_min_ => Maximum;
+    /// Held at or below a number or a tensor.
+    clamp_max clamp_max_ => Minimum;
+}
+
+/// The call of a power: of the common exponents as the operation that is exact and fast for them.
+fn power<'a>(
+    name: &'static str,
+    base: &Tensor,
+    exponent: Arg<'a>,
+    args: &'a [Arg<'a>; 2],
+) -> Result<Call<'a>> {
+    let call = binary(name, Op::Binary(BinaryOp::Pow), PROMOTED, args);
+    let Arg::Number(number) = exponent else { return Ok(call) };
+    let inexact = base.dtype().is_float() || base.dtype().is_complex();
+    let wanted = match number {
+        Scalar::Int(i) => i as f64,
+        Scalar::Float(x) => x,
+        _ => return Ok(call),
+    };
+    if !inexact {
+        if matches!(number, Scalar::Int(i) if i < 0) {
+            return Err(Error::new(
+                Kind::Value,
+                "integers have no negative integer powers; cast with to() first",
+            )
+            .op(name));
+        }
+        return Ok(call);
+    }
+    let op = match wanted {
+        2.0 => UnaryOp::Square,
+        0.5 => UnaryOp::Sqrt,
+        -0.5 => UnaryOp::Rsqrt,
+        -1.0 => UnaryOp::Reciprocal,
+        _ => return Ok(call),
+    };
+    let [base, _] = args;
+    Ok(unary(name, op, PROMOTED, std::array::from_ref(base)))
+}
+
+/// Operators, which return a `Result`: `(&a + &b)?`, `(&a * 2.0)?`, `(1.0 - &a)?`.
+macro_rules! operators {
+    ($($trait:ident $method:ident = $name:ident $op:ident $compute:ident: $($ty:ty)*;)*) => { $(
+        impl<'a, R: Into<Operand<'a>>> ops::$trait<R> for &Tensor {
+            type Output = Result<Tensor>;
+            #[track_caller]
+            fn $method(self, other: R) -> Result<Tensor> {
+                Tensor::$name(self, other)
+            }
+        }
+
+        operators! { @numbers $trait $method $op $compute: $($ty)* }
+    )* };
+    (@numbers $trait:ident $method:ident $op:ident $compute:ident: $($ty:ty)*) => { $(
+        impl ops::$trait<&Tensor> for $ty {
+            type Output = Result<Tensor>;
+            #[track_caller]
+            fn $method(self, tensor: &Tensor) -> Result<Tensor> {
+                let args = [Arg::Number(self.into()), Arg::View(tensor.as_view())];
+                binary(stringify!($method), Op::Binary(BinaryOp::$op), Compute::$compute, &args)
+                    .fresh()
+                    .map(Tensor::from_view)
+            }
+        }
+    )* };
+}
+
+operators! {
+    Add add = add Add Promoted: i32 i64 f32 f64;
+    Sub sub = sub Sub Promoted: i32 i64 f32 f64;
+    Mul mul = mul Mul Promoted: i32 i64 f32 f64;
+    Div div = div Div Float: i32 i64 f32 f64;
+    Rem rem = remainder Remainder Promoted: i32 i64 f32 f64;
+    BitAnd bitand = bitwise_and BitwiseAnd Promoted: bool i32 i64;
+    BitOr bitor = bitwise_or BitwiseOr Promoted: bool i32 i64;
+    BitXor bitxor = bitwise_xor BitwiseXor Promoted: bool i32 i64;
+    Shl shl = bitwise_left_shift ShiftLeft Promoted: i32 i64;
+    Shr shr = bitwise_right_shift ShiftRight Promoted: i32 i64;
+}
+
+impl ops::Neg for &Tensor {
+    type Output = Result<Tensor>;
+    #[track_caller]
+    fn neg(self) -> Result<Tensor> {
+        Tensor::neg(self)
+    }
+}
+
+impl ops::Not for &Tensor {
+    type Output = Result<Tensor>;
+    #[track_caller]
+    fn not(self) -> Result<Tensor> {
+        self.bitwise_not()
+    }
+}

@@ -1,0 +1,128 @@
+//! Random tensors. Numbers come from a counter (Philox), so that a seed gives the same ones whatever the number of
+//! threads; they are other numbers than PyTorch's.
+
+use crate::Tensor;
+use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result};
+use osteon_tensor::{Distribution, View};
+
+pub use osteon_tensor::manual_seed;
+
+impl Tensor {
+    /// Uniform random numbers from 0 (included) to 1 (excluded).
+    ///
+    /// # Errors
+    /// A dtype that is not one of floats; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Tensor, manual_seed};
+    /// # use osteon_spec::{DType, Device};
+    /// manual_seed(7);
+    /// let a = Tensor::rand([2, 3], DType::F32, &Device::cpu())?;
+    /// assert!(a.to_vec::<f32>()?.iter().all(|x| (0.0..1.0).contains(x)));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn rand(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
+        View::random(shape.as_ref(), Distribution::Uniform(0.0, 1.0), dtype, device, "rand")
+            .map(Tensor::from_view)
+    }
+
+    /// Normal random numbers of mean 0 and variance 1.
+    ///
+    /// # Errors
+    /// As [`Tensor::rand`].
+    #[track_caller]
+    pub fn randn(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
+        View::random(shape.as_ref(), Distribution::Normal(0.0, 1.0), dtype, device, "randn")
+            .map(Tensor::from_view)
+    }
+
+    /// Random integers from `low` (included) to `high` (excluded), in any dtype.
+    ///
+    /// # Errors
+    /// An empty range; integers that the dtype cannot hold; out of memory.
+    #[track_caller]
+    pub fn randint(
+        low: i64,
+        high: i64,
+        shape: impl AsRef<[usize]>,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Tensor> {
+        let span = i128::from(high) - i128::from(low);
+        let range = Distribution::Integers(low, u64::try_from(span).unwrap_or(0));
+        let ends = [low, high.saturating_sub(1)].map(osteon_spec::Scalar::Int);
+        if let Some(end) = ends.iter().find(|n| n.saturate(dtype) != **n) {
+            let message = format!("{dtype} cannot hold {end}");
+            return Err(Error::new(Kind::Value, message).op("randint"));
+        }
+        View::random(shape.as_ref(), range, dtype, device, "randint").map(Tensor::from_view)
+    }
+
+    /// The integers below `n` in random order, as `int64`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    #[track_caller]
+    pub fn randperm(n: usize, device: &Device) -> Result<Tensor> {
+        View::randperm(n, device).map(Tensor::from_view)
+    }
+
+    /// [`Tensor::rand`] of this shape, dtype and layout.
+    ///
+    /// # Errors
+    /// As [`Tensor::rand`].
+    #[track_caller]
+    pub fn rand_like(&self) -> Result<Tensor> {
+        self.like(Distribution::Uniform(0.0, 1.0), "rand_like")
+    }
+
+    /// [`Tensor::randn`] of this shape, dtype and layout.
+    ///
+    /// # Errors
+    /// As [`Tensor::rand`].
+    #[track_caller]
+    pub fn randn_like(&self) -> Result<Tensor> {
+        self.like(Distribution::Normal(0.0, 1.0), "randn_like")
+    }
+
+    #[track_caller]
+    fn like(&self, distribution: Distribution, op: &'static str) -> Result<Tensor> {
+        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(op))?;
+        View::random_laid_out(layout, distribution, self.dtype(), &self.device(), op)
+            .map(Tensor::from_view)
+    }
+
+    /// 1 with the probability that each element says, else 0.
+    ///
+    /// # Errors
+    /// A dtype that is not one of floats; out of memory. A probability outside of 0 to 1 counts as the nearer end.
+    #[track_caller]
+    pub fn bernoulli(&self) -> Result<Tensor> {
+        self.rand_like().map_err(|e| e.op("bernoulli"))?.lt(self)?.to(self.dtype())
+    }
+
+    /// 1 with probability `p`, else 0, into every element.
+    ///
+    /// # Errors
+    /// A probability outside of 0 to 1; overlap; a guard in the way.
+    pub fn bernoulli_(&self, p: f64) -> Result<()> {
+        self.as_view().random_(Distribution::Bernoulli(p), "bernoulli_")
+    }
+
+    /// Uniform random numbers from `from` (included) to `to` (excluded) into every element.
+    ///
+    /// # Errors
+    /// A dtype that is not one of floats; an empty range; overlap; a guard in the way.
+    pub fn uniform_(&self, from: f64, to: f64) -> Result<()> {
+        self.as_view().random_(Distribution::Uniform(from, to), "uniform_")
+    }
+
+    /// Normal random numbers of this mean and standard deviation into every element.
+    ///
+    /// # Errors
+    /// A dtype that is not one of floats; a negative deviation; overlap; a guard in the way.
+    pub fn normal_(&self, mean: f64, std: f64) -> Result<()> {
+        self.as_view().random_(Distribution::Normal(mean, std), "normal_")
+    }
+}

@@ -1,0 +1,116 @@
+//! Random tensors: one stream of numbers for a seed, of which each draw takes the next part.
+
+use crate::backend::backend;
+use crate::create::reserved;
+use crate::write;
+use crate::View;
+use osteon_kernels::{Distribution, Random};
+use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
+use std::sync::{Mutex, PoisonError};
+
+/// The seed, and how many numbers have been drawn since it was set.
+static STREAM: Mutex<(u64, u64)> = Mutex::new((0, 0));
+
+/// Begins a stream of random numbers anew: after the same seed the same draws give the same numbers, whatever the
+/// number of threads. They are other numbers than PyTorch's.
+pub fn manual_seed(seed: u64) {
+    *STREAM.lock().unwrap_or_else(PoisonError::into_inner) = (seed, 0);
+}
+
+/// The next draw of so many numbers.
+fn draw(n: usize, distribution: Distribution) -> Random {
+    let mut stream = STREAM.lock().unwrap_or_else(PoisonError::into_inner);
+    let (seed, start) = *stream;
+    stream.1 = start.wrapping_add(n as u64);
+    Random { seed, start, distribution }
+}
+
+impl View {
+    /// A new tensor of random numbers.
+    ///
+    /// # Errors
+    /// Bounds or a dtype that the distribution does not have; out of memory.
+    #[track_caller]
+    pub fn random(
+        shape: &[usize],
+        distribution: Distribution,
+        dtype: DType,
+        device: &Device,
+        op: &'static str,
+    ) -> Result<View> {
+        let layout = Layout::contiguous(shape).map_err(|e| e.op(op))?;
+        View::random_laid_out(layout, distribution, dtype, device, op)
+    }
+
+    /// [`View::random`] with this layout.
+    ///
+    /// # Errors
+    /// As [`View::random`].
+    #[track_caller]
+    pub fn random_laid_out(
+        layout: Layout,
+        distribution: Distribution,
+        dtype: DType,
+        device: &Device,
+        op: &'static str,
+    ) -> Result<View> {
+        check(distribution, dtype).map_err(|e| e.op(op))?;
+        let view = View::alloc(layout, dtype, device, op)?;
+        backend(*device).random(&view, &draw(view.numel(), distribution))?;
+        Ok(view)
+    }
+
+    /// Random numbers into every element.
+    ///
+    /// # Errors
+    /// As [`View::random`]; a tensor that overlaps itself; a guard in the way.
+    pub fn random_(&self, distribution: Distribution, op: &'static str) -> Result<()> {
+        check(distribution, self.dtype()).map_err(|e| e.op(op))?;
+        write::check(self, &[], op)?;
+        backend(self.device())
+            .random(self, &draw(self.numel(), distribution))
+            .map_err(|e| e.op(op))?;
+        self.storage().bump_version();
+        Ok(())
+    }
+
+    /// The numbers below `n` in random order.
+    ///
+    /// # Errors
+    /// Out of memory.
+    #[track_caller]
+    pub fn randperm(n: usize, device: &Device) -> Result<View> {
+        let random = draw(n, Distribution::Uniform(0.0, 1.0));
+        let mut order: Vec<i64> = reserved(n, "randperm")?;
+        order.extend(0..n as i64);
+        // Fisher and Yates's shuffle.
+        for i in (1..n).rev() {
+            order.swap(i, random.below(i as u64, i as u64 + 1) as usize);
+        }
+        View::from_slice(&order, &[n], device)
+    }
+}
+
+/// Checks that a dtype holds the numbers of a distribution, and that the distribution exists.
+fn check(distribution: Distribution, dtype: DType) -> Result<()> {
+    let value = |message: String| Err(Error::new(Kind::Value, message));
+    match distribution {
+        Distribution::Uniform(from, to) if !(from <= to && (to - from).is_finite()) => {
+            value(format!("no uniform number from {from} to {to}"))
+        }
+        Distribution::Normal(mean, std) if !(std >= 0.0) || mean.is_nan() => {
+            value(format!("no normal numbers of mean {mean} and standard deviation {std}"))
+        }
+        Distribution::Bernoulli(p) if !(0.0..=1.0).contains(&p) => {
+            value(format!("the probability must be from 0 to 1, got {p}"))
+        }
+        Distribution::Integers(_, 0) => value("the range of integers is empty".to_owned()),
+        Distribution::Uniform(..) | Distribution::Normal(..) if !dtype.is_float() => {
+            Err(Error::new(
+                Kind::DType,
+                format!("not defined for {dtype}; draw floats and cast with to()"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
