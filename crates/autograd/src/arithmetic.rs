@@ -123,12 +123,19 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::sub`].
     #[track_caller]
-    pub fn rsub<'a>(&self, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>) -> Result<Tensor> {
+    pub fn rsub<'a>(
+        &self,
+        other: impl Into<Operand<'a>>,
+        alpha: impl Into<Scalar>,
+    ) -> Result<Tensor> {
         let args = [other.into().arg(), self.arg()];
         let op = Op::Binary(BinaryOp::SubScaled);
-        Call { numbers: &[alpha.into()], ..binary("rsub", op, PROMOTED, &args) }
-            .fresh()
-            .map(Tensor::from_view)
+        Call {
+            numbers: &[alpha.into()],
+            ..binary("rsub", op, PROMOTED, &args)
+        }
+        .fresh()
+        .map(Tensor::from_view)
     }
 
     /// The power. Integers have no negative powers that are plain numbers, and 0 for negative elements of an
@@ -147,7 +154,9 @@ impl Tensor {
     pub fn pow<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
         let exponent = exponent.into().arg();
         let args = [self.arg(), exponent];
-        power("pow", self, exponent, &args)?.fresh().map(Tensor::from_view)
+        power("pow", self, exponent, &args)?
+            .fresh()
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::pow`] in place.
@@ -168,7 +177,9 @@ impl Tensor {
     #[track_caller]
     pub fn rpow(&self, base: impl Into<Scalar>) -> Result<Tensor> {
         let args = [Arg::Number(base.into()), self.arg()];
-        binary("rpow", Op::Binary(BinaryOp::Pow), PROMOTED, &args).fresh().map(Tensor::from_view)
+        binary("rpow", Op::Binary(BinaryOp::Pow), PROMOTED, &args)
+            .fresh()
+            .map(Tensor::from_view)
     }
 
     /// Held between two bounds, each a number or a tensor; NaN stays, and the upper bound wins where they cross.
@@ -207,7 +218,13 @@ impl Tensor {
     }
 
     fn clamped<'a>(&self, name: &'static str, args: &'a [Arg<'a>; 3]) -> Call<'a> {
-        Call { name, op: Op::Ternary(TernaryOp::Clamp), compute: PROMOTED, args, numbers: &[] }
+        Call {
+            name,
+            op: Op::Ternary(TernaryOp::Clamp),
+            compute: PROMOTED,
+            args,
+            numbers: &[],
+        }
     }
 
     /// This tensor itself, as the sign `+` leaves it. Not for `bool`.
@@ -230,22 +247,36 @@ impl Tensor {
         let fail = |kind, message: String| Err(Error::new(kind, message).op("isclose"));
         if self.dtype() != other.dtype() {
             let (a, b) = (self.dtype(), other.dtype());
-            return fail(Kind::DType, format!("{a} and {b} differ; cast one with to() first"));
+            return fail(
+                Kind::DType,
+                format!("{a} and {b} differ; cast one with to() first"),
+            );
         }
         if !(rtol >= 0.0 && atol >= 0.0) {
-            return fail(Kind::Value, format!("rtol {rtol} and atol {atol} must not be negative"));
+            return fail(
+                Kind::Value,
+                format!("rtol {rtol} and atol {atol} must not be negative"),
+            );
         }
-        let exact = rtol == 0.0 && atol == 0.0 && !self.dtype().is_float() && !self.dtype().is_complex();
+        let exact =
+            rtol == 0.0 && atol == 0.0 && !self.dtype().is_float() && !self.dtype().is_complex();
         let (op, compute) = if exact {
             (CompareOp::Eq, PROMOTED)
         } else {
             (CompareOp::IsClose, Compute::Float)
         };
-        let numbers = [rtol.into(), atol.into(), f64::from(u8::from(equal_nan)).into()];
+        let numbers = [
+            rtol.into(),
+            atol.into(),
+            f64::from(u8::from(equal_nan)).into(),
+        ];
         let args = [self.arg(), other.arg()];
-        Call { numbers: &numbers, ..binary("isclose", Op::Compare(op), compute, &args) }
-            .fresh()
-            .map(Tensor::from_view)
+        Call {
+            numbers: &numbers,
+            ..binary("isclose", Op::Compare(op), compute, &args)
+        }
+        .fresh()
+        .map(Tensor::from_view)
     }
 
     /// The complex tensor with these real and imaginary parts, both `float32` or both `float64`.
@@ -262,9 +293,14 @@ impl Tensor {
     #[track_caller]
     pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
         let args = [real.arg(), imag.arg()];
-        binary("complex", Op::Binary(BinaryOp::Complex), Compute::Same, &args)
-            .fresh()
-            .map(Tensor::from_view)
+        binary(
+            "complex",
+            Op::Binary(BinaryOp::Complex),
+            Compute::Same,
+            &args,
+        )
+        .fresh()
+        .map(Tensor::from_view)
     }
 
     /// The complex tensor with these magnitudes and angles, both `float32` or both `float64`.
@@ -279,26 +315,6 @@ impl Tensor {
             .map(Tensor::from_view)
     }
 
-    /// `a` where this mask (`bool` or `uint8`) is true, else `b`: PyTorch's `where(mask, a, b)`.
-    ///
-    /// # Errors
-    /// As [`Tensor::add`]; a mask of another dtype; a number that the dtype cannot hold.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([-1f32, 2.0])?;
-    /// assert_eq!(x.gt(0)?.where_cond(&x, 0)?.to_vec::<f32>()?, [0.0, 2.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn where_cond<'a>(
-        &self,
-        a: impl Into<Operand<'a>>,
-        b: impl Into<Operand<'a>>,
-    ) -> Result<Tensor> {
-        self.as_view().where_cond(a.into().arg(), b.into().arg()).map(Tensor::from_view)
-    }
-
     /// A copy, of the shape that both broadcast to, with `value` (a number or a 0-dim tensor) where the mask is
     /// true.
     ///
@@ -306,7 +322,9 @@ impl Tensor {
     /// A mask that is not `bool`; shapes that do not broadcast; a value that this dtype cannot hold.
     #[track_caller]
     pub fn masked_fill<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
-        self.as_view().masked_fill(mask.as_view(), value.into().arg()).map(Tensor::from_view)
+        self.as_view()
+            .masked_fill(mask.as_view(), value.into().arg())
+            .map(Tensor::from_view)
     }
 
     /// A tensor laid out like this one, with `value` (a number or a 0-dim tensor) everywhere.
@@ -315,7 +333,9 @@ impl Tensor {
     /// A value that this dtype cannot hold; out of memory.
     #[track_caller]
     pub fn fill<'a>(&self, value: impl Into<Operand<'a>>) -> Result<Tensor> {
-        self.as_view().fill(value.into().arg()).map(Tensor::from_view)
+        self.as_view()
+            .fill(value.into().arg())
+            .map(Tensor::from_view)
     }
 }
 
@@ -361,7 +381,9 @@ fn power<'a>(
     args: &'a [Arg<'a>; 2],
 ) -> Result<Call<'a>> {
     let call = binary(name, Op::Binary(BinaryOp::Pow), PROMOTED, args);
-    let Arg::Number(number) = exponent else { return Ok(call) };
+    let Arg::Number(number) = exponent else {
+        return Ok(call);
+    };
     let inexact = base.dtype().is_float() || base.dtype().is_complex();
     let wanted = match number {
         Scalar::Int(i) => i as f64,

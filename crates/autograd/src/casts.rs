@@ -1,7 +1,7 @@
 //! Casts by the names of PyTorch's methods.
 
 use crate::Tensor;
-use osteon_spec::{DType, Result};
+use osteon_spec::{DType, MemoryFormat, Result};
 
 macro_rules! casts {
     ($($name:ident $dtype:ident;)*) => {
@@ -33,4 +33,23 @@ casts! {
     double F64;
     cfloat C64;
     cdouble C128;
+}
+
+impl Tensor {
+    /// Cast to a dtype and laid out in a format: itself where it has the dtype and its strides suggest the format
+    /// (a permuted tensor without channels-last strides counts as contiguous here, PyTorch's rule), else a copy.
+    ///
+    /// # Errors
+    /// A format of another rank; a guard in the way; out of memory.
+    #[track_caller]
+    pub fn to_in(&self, dtype: DType, format: MemoryFormat) -> Result<Tensor> {
+        let fits =
+            format == MemoryFormat::Preserve || self.layout().suggest_memory_format() == format;
+        if dtype == self.dtype() && fits {
+            return Ok(self.clone());
+        }
+        self.as_view()
+            .to_dtype_in(dtype, format)
+            .map(Tensor::from_view)
+    }
 }

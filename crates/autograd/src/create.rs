@@ -233,7 +233,9 @@ impl Tensor {
 
     #[track_caller]
     fn filled_like(&self, value: Scalar, dtype: Option<DType>, op: &'static str) -> Result<Tensor> {
-        self.as_view().full_like(value, dtype.unwrap_or(self.dtype()), op).map(Tensor::from_view)
+        self.as_view()
+            .full_like(value, dtype.unwrap_or(self.dtype()), op)
+            .map(Tensor::from_view)
     }
 
     /// Zeros of this dtype on this device.
@@ -259,11 +261,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::full`].
     #[track_caller]
-    pub fn new_full(
-        &self,
-        shape: impl AsRef<[usize]>,
-        value: impl Into<Scalar>,
-    ) -> Result<Tensor> {
+    pub fn new_full(&self, shape: impl AsRef<[usize]>, value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(shape, value, self.dtype(), &self.device())
     }
 

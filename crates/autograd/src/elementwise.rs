@@ -46,8 +46,19 @@ macro_rules! unary {
     };
 }
 
-pub(crate) fn unary<'a>(name: &'static str, op: UnaryOp, compute: Compute, args: &'a [Arg<'a>; 1]) -> Call<'a> {
-    Call { name, op: Op::Unary(op), compute, args, numbers: &[] }
+pub(crate) fn unary<'a>(
+    name: &'static str,
+    op: UnaryOp,
+    compute: Compute,
+    args: &'a [Arg<'a>; 1],
+) -> Call<'a> {
+    Call {
+        name,
+        op: Op::Unary(op),
+        compute,
+        args,
+        numbers: &[],
+    }
 }
 
 /// The same for operations of two tensors, or (`Operand`) of a tensor and another or a number.
@@ -101,8 +112,19 @@ macro_rules! binary {
     };
 }
 
-pub(crate) fn binary<'a>(name: &'static str, op: Op, compute: Compute, args: &'a [Arg<'a>; 2]) -> Call<'a> {
-    Call { name, op, compute, args, numbers: &[] }
+pub(crate) fn binary<'a>(
+    name: &'static str,
+    op: Op,
+    compute: Compute,
+    args: &'a [Arg<'a>; 2],
+) -> Call<'a> {
+    Call {
+        name,
+        op,
+        compute,
+        args,
+        numbers: &[],
+    }
 }
 
 unary! {

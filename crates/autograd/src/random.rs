@@ -23,8 +23,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn rand(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
-        View::random(shape.as_ref(), Distribution::Uniform(0.0, 1.0), dtype, device, "rand")
-            .map(Tensor::from_view)
+        View::random(
+            shape.as_ref(),
+            Distribution::Uniform(0.0, 1.0),
+            dtype,
+            device,
+            "rand",
+        )
+        .map(Tensor::from_view)
     }
 
     /// Normal random numbers of mean 0 and variance 1.
@@ -33,8 +39,14 @@ impl Tensor {
     /// As [`Tensor::rand`].
     #[track_caller]
     pub fn randn(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
-        View::random(shape.as_ref(), Distribution::Normal(0.0, 1.0), dtype, device, "randn")
-            .map(Tensor::from_view)
+        View::random(
+            shape.as_ref(),
+            Distribution::Normal(0.0, 1.0),
+            dtype,
+            device,
+            "randn",
+        )
+        .map(Tensor::from_view)
     }
 
     /// Random integers from `low` (included) to `high` (excluded), in any dtype.
@@ -88,7 +100,10 @@ impl Tensor {
 
     #[track_caller]
     fn like(&self, distribution: Distribution, op: &'static str) -> Result<Tensor> {
-        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(op))?;
+        let layout = self
+            .layout()
+            .like(MemoryFormat::Preserve)
+            .map_err(|e| e.op(op))?;
         View::random_laid_out(layout, distribution, self.dtype(), &self.device(), op)
             .map(Tensor::from_view)
     }
@@ -99,7 +114,10 @@ impl Tensor {
     /// A dtype that is not one of floats; out of memory. A probability outside of 0 to 1 counts as the nearer end.
     #[track_caller]
     pub fn bernoulli(&self) -> Result<Tensor> {
-        self.rand_like().map_err(|e| e.op("bernoulli"))?.lt(self)?.to(self.dtype())
+        self.rand_like()
+            .map_err(|e| e.op("bernoulli"))?
+            .lt(self)?
+            .to(self.dtype())
     }
 
     /// 1 with probability `p`, else 0, into every element.
@@ -107,7 +125,8 @@ impl Tensor {
     /// # Errors
     /// A probability outside of 0 to 1; overlap; a guard in the way.
     pub fn bernoulli_(&self, p: f64) -> Result<()> {
-        self.as_view().random_(Distribution::Bernoulli(p), "bernoulli_")
+        self.as_view()
+            .random_(Distribution::Bernoulli(p), "bernoulli_")
     }
 
     /// Uniform random numbers from `from` (included) to `to` (excluded) into every element.
@@ -115,7 +134,8 @@ impl Tensor {
     /// # Errors
     /// A dtype that is not one of floats; an empty range; overlap; a guard in the way.
     pub fn uniform_(&self, from: f64, to: f64) -> Result<()> {
-        self.as_view().random_(Distribution::Uniform(from, to), "uniform_")
+        self.as_view()
+            .random_(Distribution::Uniform(from, to), "uniform_")
     }
 
     /// Normal random numbers of this mean and standard deviation into every element.
@@ -123,6 +143,7 @@ impl Tensor {
     /// # Errors
     /// A dtype that is not one of floats; a negative deviation; overlap; a guard in the way.
     pub fn normal_(&self, mean: f64, std: f64) -> Result<()> {
-        self.as_view().random_(Distribution::Normal(mean, std), "normal_")
+        self.as_view()
+            .random_(Distribution::Normal(mean, std), "normal_")
     }
 }

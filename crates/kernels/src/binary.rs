@@ -275,7 +275,8 @@ pub unsafe fn any_zero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> bool {
     plan.for_each_run(|[offset], len, [stride]| {
         for i in 0..len as isize {
             // SAFETY: a position of the plan.
-            let bytes = unsafe { std::slice::from_raw_parts(ptr.offset(offset + i * stride), width) };
+            let bytes =
+                unsafe { std::slice::from_raw_parts(ptr.offset(offset + i * stride), width) };
             found |= bytes.iter().all(|&b| b == 0);
         }
     });

@@ -58,7 +58,11 @@ impl Math for f64 {
     }
     fn lgamma(self) -> f64 {
         // libm gives -∞ its NaN of the C standard's older editions.
-        if self.is_infinite() { f64::INFINITY } else { libm::lgamma(self) }
+        if self.is_infinite() {
+            f64::INFINITY
+        } else {
+            libm::lgamma(self)
+        }
     }
     fn digamma(self) -> f64 {
         special::digamma(self)

@@ -47,9 +47,15 @@ impl Random {
                 (a >> 32) as u32 ^ c[3] ^ key[1],
                 a as u32,
             ];
-            key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+            key = [
+                key[0].wrapping_add(0x9E37_79B9),
+                key[1].wrapping_add(0xBB67_AE85),
+            ];
         }
-        [u64::from(c[0]) | u64::from(c[1]) << 32, u64::from(c[2]) | u64::from(c[3]) << 32]
+        [
+            u64::from(c[0]) | u64::from(c[1]) << 32,
+            u64::from(c[2]) | u64::from(c[3]) << 32,
+        ]
     }
 
     /// A number below `n`, evenly: the high half of a product, whose bias is below `n / 2^64`.
@@ -123,8 +129,15 @@ mod tests {
     /// The known answers of the generator's authors: counter and key all zeros, and the first words of π.
     #[test]
     fn bits_are_philoxs() {
-        let zero = Random { seed: 0, start: 0, distribution: Distribution::Bernoulli(0.5) };
+        let zero = Random {
+            seed: 0,
+            start: 0,
+            distribution: Distribution::Bernoulli(0.5),
+        };
         let words = [0x6627_e8d5u64, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];
-        assert_eq!(zero.bits(0), [words[0] | words[1] << 32, words[2] | words[3] << 32]);
+        assert_eq!(
+            zero.bits(0),
+            [words[0] | words[1] << 32, words[2] | words[3] << 32]
+        );
     }
 }

@@ -39,7 +39,11 @@ pub(crate) fn digamma(x: f64) -> f64 {
 pub(crate) fn erfinv(y: f64) -> f64 {
     let tail = 1.0 - y.abs();
     if tail <= 0.0 {
-        return if tail == 0.0 { f64::INFINITY.copysign(y) } else { f64::NAN };
+        return if tail == 0.0 {
+            f64::INFINITY.copysign(y)
+        } else {
+            f64::NAN
+        };
     }
     if y.is_nan() || y == 0.0 {
         return y;
@@ -51,7 +55,11 @@ pub(crate) fn erfinv(y: f64) -> f64 {
     let mut x = ((b * b - l / A).sqrt() - b).sqrt();
     for _ in 0..3 {
         // The tail itself where it is small, so that no digits are lost.
-        let error = if y.abs() < 0.5 { libm::erf(x) - y.abs() } else { tail - libm::erfc(x) };
+        let error = if y.abs() < 0.5 {
+            libm::erf(x) - y.abs()
+        } else {
+            tail - libm::erfc(x)
+        };
         let slope = 2.0 / PI.sqrt() * (-x * x).exp();
         let step = error / slope;
         // Halley's correction: erf'' = -2x·erf'.
@@ -68,7 +76,10 @@ mod tests {
         for &(x, want) in known {
             let got = f(x);
             let close = (got - want).abs() <= want.abs() * 2e-14;
-            assert!(close || got == want || got.is_nan() && want.is_nan(), "{x}: {got}, not {want}");
+            assert!(
+                close || got == want || got.is_nan() && want.is_nan(),
+                "{x}: {got}, not {want}"
+            );
         }
     }
 

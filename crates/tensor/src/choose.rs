@@ -1,45 +1,11 @@
-//! One of two values for each element, by a mask.
+//! One value in place of others.
 
 use crate::View;
 use crate::backend::{Arg, backend};
 use crate::elementwise::other_device;
-use osteon_spec::{
-    DType, Error, Kind, Layout, Result, Scalar, broadcast_shapes, elementwise_output,
-    result_type,
-};
+use osteon_spec::{DType, Error, Kind, Layout, Result, Scalar, broadcast_shapes};
 
 impl View {
-    /// `a` where this mask is true, else `b`.
-    ///
-    /// # Errors
-    /// A mask that is neither `bool` nor `uint8`; shapes that do not broadcast; dtypes that do not promote; a
-    /// number that the dtype cannot hold; out of memory.
-    #[track_caller]
-    pub fn where_cond(&self, a: Arg<'_>, b: Arg<'_>) -> Result<View> {
-        let op = "where";
-        if self.dtype() != DType::Bool && self.dtype() != DType::U8 {
-            return Err(not_a_mask(self).op(op));
-        }
-        let dtype = result_type(&[a.operand(), b.operand()]).map_err(|e| e.op(op))?;
-        let scalar = Layout::scalar();
-        let mut layouts = [self.layout(), &scalar, &scalar];
-        for (k, arg) in [a, b].into_iter().enumerate() {
-            match arg {
-                Arg::View(v) if v.device() != self.device() => {
-                    return Err(other_device(self.device(), v.device()).op(op));
-                }
-                Arg::View(v) => layouts[k + 1] = v.layout(),
-                Arg::Number(n) => n.check_fits(dtype).map_err(|e| e.op(op))?,
-            }
-        }
-        let layout = broadcast_shapes(&layouts.map(Layout::sizes))
-            .and_then(|shape| elementwise_output(&layouts, &shape))
-            .map_err(|e| e.op(op))?;
-        let out = View::alloc(layout, dtype, &self.device(), op)?;
-        backend(self.device()).select(&out, self, a, b).map_err(|e| e.op(op))?;
-        Ok(out)
-    }
-
     /// A contiguous copy, of the shape that both broadcast to, with `value` where the mask is true.
     ///
     /// # Errors
@@ -83,13 +49,20 @@ impl View {
             Arg::View(v) if v.dim() > 0 => {
                 return Err(Error::new(
                     Kind::Shape,
-                    format!("the value must be a number or a 0-dim tensor, got shape {:?}", v.shape()),
+                    format!(
+                        "the value must be a number or a 0-dim tensor, got shape {:?}",
+                        v.shape()
+                    ),
                 ));
             }
             Arg::View(v) if v.dtype().is_complex() && !self.dtype().is_complex() => {
                 return Err(Error::new(
                     Kind::DType,
-                    format!("a {} value does not fit a {} tensor", v.dtype(), self.dtype()),
+                    format!(
+                        "a {} value does not fit a {} tensor",
+                        v.dtype(),
+                        self.dtype()
+                    ),
                 ));
             }
             Arg::View(v) => v.item()?,
@@ -103,6 +76,9 @@ impl View {
 fn not_a_mask(mask: &View) -> Error {
     Error::new(
         Kind::DType,
-        format!("the mask must be bool, got {}; compare to get one", mask.dtype()),
+        format!(
+            "the mask must be bool, got {}; compare to get one",
+            mask.dtype()
+        ),
     )
 }

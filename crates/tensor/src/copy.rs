@@ -144,7 +144,16 @@ impl View {
     /// Out of memory.
     #[track_caller]
     pub fn to_dtype_copy(&self, dtype: DType) -> Result<View> {
-        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op("to"))?;
+        self.to_dtype_in(dtype, MemoryFormat::Preserve)
+    }
+
+    /// The elements cast to a dtype in a new storage of this format.
+    ///
+    /// # Errors
+    /// A format of another rank; out of memory.
+    #[track_caller]
+    pub fn to_dtype_in(&self, dtype: DType, format: MemoryFormat) -> Result<View> {
+        let layout = self.layout().like(format).map_err(|e| e.op("to"))?;
         self.copied(layout, dtype, CopyReason::Cast, "to")
     }
 

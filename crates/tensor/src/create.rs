@@ -2,9 +2,11 @@
 
 use crate::backend::backend;
 use crate::{Data, Number, View};
-use osteon_spec::{DType, Device, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, checked_product};
 use num_complex::Complex;
 use osteon_kernels::Value;
+use osteon_spec::{
+    DType, Device, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, checked_product,
+};
 
 impl View {
     /// A new storage of this shape, its elements unspecified.
@@ -18,7 +20,12 @@ impl View {
 
     #[track_caller]
     fn fresh(shape: &[usize], dtype: DType, device: &Device, op: &'static str) -> Result<View> {
-        View::alloc(Layout::contiguous(shape).map_err(|e| e.op(op))?, dtype, device, op)
+        View::alloc(
+            Layout::contiguous(shape).map_err(|e| e.op(op))?,
+            dtype,
+            device,
+            op,
+        )
     }
 
     /// All zeros.
@@ -70,7 +77,10 @@ impl View {
     pub fn from_data<D: Data>(data: &D, device: &Device) -> Result<View> {
         let mut shape = Dims::new();
         data.shape(0, &mut shape).map_err(|e| e.op("tensor"))?;
-        let mut values = reserved(checked_product(&shape).map_err(|e| e.op("tensor"))?, "tensor")?;
+        let mut values = reserved(
+            checked_product(&shape).map_err(|e| e.op("tensor"))?,
+            "tensor",
+        )?;
         data.append(&mut values);
         View::from_values(&values, &shape, device, "tensor")
     }
@@ -85,7 +95,10 @@ impl View {
         if values.len() != numel {
             return Err(Error::new(
                 Kind::Shape,
-                format!("shape {shape:?} has {numel} elements, but {} are given", values.len()),
+                format!(
+                    "shape {shape:?} has {numel} elements, but {} are given",
+                    values.len()
+                ),
             )
             .op("from_vec"));
         }
@@ -117,7 +130,9 @@ impl View {
         dtype: Option<DType>,
         device: &Device,
     ) -> Result<View> {
-        let float = [start, end, step].iter().any(|s| matches!(s, Scalar::Float(_)));
+        let float = [start, end, step]
+            .iter()
+            .any(|s| matches!(s, Scalar::Float(_)));
         let dtype = dtype.unwrap_or(if float { DType::F32 } else { DType::I64 });
         if dtype == DType::Bool || dtype.is_complex() {
             return Err(not_a_range(dtype).op("arange"));
@@ -137,7 +152,10 @@ impl View {
                 Scalar::Int((start + step * i as i128) as i64)
             });
         }
-        if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
+        if [start, end, step]
+            .iter()
+            .any(|s| matches!(s, Scalar::Complex(..)))
+        {
             return Err(Error::new(Kind::Value, "a complex number bounds no range").op("arange"));
         }
         let [start, end, step] = [start, end, step].map(f64::from_scalar);
@@ -155,9 +173,10 @@ impl View {
         // steps.
         let cut = |x: f64| if dtype.is_integer() { x.trunc() } else { x };
         let (start, step) = (cut(start), cut(step));
-        View::sequence(n, dtype, device, "arange", |i| Scalar::Float(start + step * i as f64))
+        View::sequence(n, dtype, device, "arange", |i| {
+            Scalar::Float(start + step * i as f64)
+        })
     }
-
 
     /// `steps` numbers from `start` to `end`, both included, evenly apart.
     ///
@@ -212,7 +231,13 @@ impl View {
             return Err(not_a_range(dtype).op(op));
         }
         // As the dtype holds them, where that is one of integers.
-        let held = |s: Scalar| if dtype.is_integer() { Value::new(s, dtype).read(dtype) } else { s };
+        let held = |s: Scalar| {
+            if dtype.is_integer() {
+                Value::new(s, dtype).read(dtype)
+            } else {
+                s
+            }
+        };
         let complex = |s: Scalar| match held(s) {
             Scalar::Complex(re, im) => Complex::new(re, im),
             real => Complex::new(f64::from_scalar(real), 0.0),
@@ -229,7 +254,11 @@ impl View {
             } else {
                 end - step * (steps - 1 - i) as f64
             };
-            f(if dtype.is_complex() { Scalar::Complex(z.re, z.im) } else { Scalar::Float(z.re) })
+            f(if dtype.is_complex() {
+                Scalar::Complex(z.re, z.im)
+            } else {
+                Scalar::Float(z.re)
+            })
         })
     }
 
@@ -252,7 +281,10 @@ impl View {
     #[track_caller]
     pub fn full_like(&self, value: Scalar, dtype: DType, op: &'static str) -> Result<View> {
         value.check_fits(dtype).map_err(|e| e.op(op))?;
-        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(op))?;
+        let layout = self
+            .layout()
+            .like(MemoryFormat::Preserve)
+            .map_err(|e| e.op(op))?;
         let view = View::alloc(layout, dtype, &self.device(), op)?;
         backend(self.device()).fill(&view, value)?;
         Ok(view)
@@ -274,7 +306,10 @@ impl View {
 
 #[cold]
 fn not_a_range(dtype: DType) -> Error {
-    Error::new(Kind::DType, format!("no range of {dtype}; make an integer one and cast with to()"))
+    Error::new(
+        Kind::DType,
+        format!("no range of {dtype}; make an integer one and cast with to()"),
+    )
 }
 
 fn check_range(zero: bool, away: bool) -> Result<()> {
@@ -294,7 +329,10 @@ pub(crate) fn reserved<T>(n: usize, op: &'static str) -> Result<Vec<T>> {
     values.try_reserve_exact(n).map_err(|_| {
         Error::new(
             Kind::OutOfMemory,
-            format!("no memory for {n} numbers of {} bytes outside of any storage", size_of::<T>()),
+            format!(
+                "no memory for {n} numbers of {} bytes outside of any storage",
+                size_of::<T>()
+            ),
         )
         .op(op)
     })?;

@@ -88,7 +88,11 @@ impl Call<'_> {
         if self.compute == Compute::Double && dst.dtype() != dtypes.result {
             return Err(Error::new(
                 Kind::DType,
-                format!("the result is {}, but the tensor holds {}", dtypes.result, dst.dtype()),
+                format!(
+                    "the result is {}, but the tensor holds {}",
+                    dtypes.result,
+                    dst.dtype()
+                ),
             )
             .op(self.name));
         }
@@ -156,11 +160,7 @@ impl Call<'_> {
     }
 
     fn dtypes(&self) -> Result<DTypes> {
-        let operands: SmallVec<[Operand; 4]> = self
-            .args
-            .iter()
-            .map(|a| a.operand())
-            .collect();
+        let operands: SmallVec<[Operand; 4]> = self.args.iter().map(|a| a.operand()).collect();
         if matches!(self.op, Op::Binary(BinaryOp::Sub | BinaryOp::SubScaled))
             && operands.iter().any(Operand::is_bool)
         {
@@ -210,7 +210,11 @@ impl Call<'_> {
         };
         // Half precision is computed in float32, and rounded when it is written.
         let half = compute.is_float() && compute.size() < 4;
-        let result = if half && written == DType::F32 { compute } else { written };
+        let result = if half && written == DType::F32 {
+            compute
+        } else {
+            written
+        };
         if half && result.is_complex() {
             return Err(Error::new(
                 Kind::DType,

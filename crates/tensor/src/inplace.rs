@@ -27,7 +27,9 @@ impl View {
 
     fn fill_with(&self, op: &'static str, value: Scalar) -> Result<()> {
         value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
-        backend(self.device()).fill(self, value).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .fill(self, value)
+            .map_err(|e| e.op(op))?;
         self.storage().bump_version();
         Ok(())
     }
@@ -41,7 +43,10 @@ impl View {
         if mask.dtype() != DType::Bool {
             return Err(Error::new(
                 Kind::DType,
-                format!("the mask must be bool, got {}; compare to get one", mask.dtype()),
+                format!(
+                    "the mask must be bool, got {}; compare to get one",
+                    mask.dtype()
+                ),
             )
             .op(op));
         }
@@ -91,11 +96,20 @@ impl View {
         if source.dtype() != self.dtype() {
             return Err(Error::new(
                 Kind::DType,
-                format!("the tensor holds {}, the source {}", self.dtype(), source.dtype()),
+                format!(
+                    "the tensor holds {}, the source {}",
+                    self.dtype(),
+                    source.dtype()
+                ),
             )
             .op(op));
         }
-        let view = View::new(source.storage().clone(), source.layout().clone(), self.dtype(), op)?;
+        let view = View::new(
+            source.storage().clone(),
+            source.layout().clone(),
+            self.dtype(),
+            op,
+        )?;
         view.storage().bump_version();
         Ok(view)
     }

@@ -1,9 +1,9 @@
 //! Random tensors: one stream of numbers for a seed, of which each draw takes the next part.
 
+use crate::View;
 use crate::backend::backend;
 use crate::create::reserved;
 use crate::write;
-use crate::View;
 use osteon_kernels::{Distribution, Random};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,11 @@ fn draw(n: usize, distribution: Distribution) -> Random {
     let mut stream = STREAM.lock().unwrap_or_else(PoisonError::into_inner);
     let (seed, start) = *stream;
     stream.1 = start.wrapping_add(n as u64);
-    Random { seed, start, distribution }
+    Random {
+        seed,
+        start,
+        distribution,
+    }
 }
 
 impl View {
@@ -98,9 +102,9 @@ fn check(distribution: Distribution, dtype: DType) -> Result<()> {
         Distribution::Uniform(from, to) if !(from <= to && (to - from).is_finite()) => {
             value(format!("no uniform number from {from} to {to}"))
         }
-        Distribution::Normal(mean, std) if !(std >= 0.0) || mean.is_nan() => {
-            value(format!("no normal numbers of mean {mean} and standard deviation {std}"))
-        }
+        Distribution::Normal(mean, std) if !(std >= 0.0) || mean.is_nan() => value(format!(
+            "no normal numbers of mean {mean} and standard deviation {std}"
+        )),
         Distribution::Bernoulli(p) if !(0.0..=1.0).contains(&p) => {
             value(format!("the probability must be from 0 to 1, got {p}"))
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use osteon::{DType, Operand, Scalar, Tensor};
+use osteon::{DType, MemoryFormat, Operand, Scalar, Tensor};
 use serde_json::{Map, Value};
 
 use super::call::Stop;
@@ -17,12 +17,10 @@ pub enum Arg {
     Bool(bool),
     Int(isize),
     Number(Number),
-    #[expect(dead_code, reason = "shown in messages")]
     Text(String),
     None,
     List(Vec<Arg>),
     DType(DType),
-    #[expect(dead_code, reason = "shown in messages")]
     MemoryFormat(String),
     Slice(Option<isize>, Option<isize>, Option<isize>),
     Ellipsis,
@@ -225,6 +223,36 @@ impl<'a> Call<'a> {
             Some(Arg::Int(n)) => Ok(*n != 0),
             Some(other) => Err(unwritable(name, "a bool", other)),
         }
+    }
+
+    /// A memory format that may be absent.
+    pub fn memory_format(&self, name: &str) -> Result<Option<MemoryFormat>, Stop> {
+        Ok(Some(match self.named(name) {
+            None => return Ok(None),
+            Some(Arg::MemoryFormat(format)) => match format.as_str() {
+                "contiguous_format" => MemoryFormat::Contiguous,
+                "channels_last" => MemoryFormat::ChannelsLast,
+                "channels_last_3d" => MemoryFormat::ChannelsLast3d,
+                "preserve_format" => MemoryFormat::Preserve,
+                other => return Err(Stop::Unreadable(format!("no memory format {other}"))),
+            },
+            Some(other) => return Err(unwritable(name, "a memory format", other)),
+        }))
+    }
+
+    /// A text that may be absent.
+    pub fn text(&self, place: usize, name: &str) -> Result<Option<&'a str>, Stop> {
+        match self.get(place, name) {
+            None => Ok(None),
+            Some(Arg::Text(text)) => Ok(Some(text)),
+            Some(other) => Err(unwritable(name, "a text", other)),
+        }
+    }
+
+    /// A number for a float parameter, or what PyTorch takes in its absence.
+    pub fn float_or(&self, place: usize, name: &str, absent: f64) -> Result<f64, Stop> {
+        self.get(place, name)
+            .map_or(Ok(absent), |a| as_float(a, name))
     }
 
     /// A dtype that may be absent.

@@ -94,7 +94,10 @@ fn check_divisor(divisor: Arg<'_>) -> Result<()> {
         }
     };
     if zero {
-        return Err(Error::new(Kind::Value, "integer division by zero; nothing was written"));
+        return Err(Error::new(
+            Kind::Value,
+            "integer division by zero; nothing was written",
+        ));
     }
     Ok(())
 }

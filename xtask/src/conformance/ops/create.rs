@@ -1,9 +1,10 @@
 //! Tensors made from nothing, or like another.
 
-use osteon::{DType, Device, Tensor};
+use osteon::{DType, Device, Scalar, Tensor};
 
 use super::super::args::{Arg, Call};
 use super::super::call::Stop;
+use super::super::tensors::item;
 use super::{Made, one};
 
 /// Tensors made from nothing.
@@ -23,14 +24,15 @@ pub fn create(op: &str, c: &Call<'_>) -> Made {
                 Some(dtype) => Tensor::arange_in(start, end, step, dtype, &cpu)?,
             })
         }
-        "eye" => match (c.int(0, "n")?, c.int_or_none(1, "m")?) {
-            (_, Some(_)) => Err(Stop::Missing),
-            (n, None) => one(Tensor::eye(
-                usize::try_from(n).map_err(negative)?,
-                float,
-                &cpu,
-            )?),
-        },
+        "eye" => {
+            let n = usize::try_from(c.int(0, "n")?).map_err(negative)?;
+            one(match c.int_or_none(1, "m")? {
+                None => Tensor::eye(n, float, &cpu)?,
+                Some(m) => {
+                    Tensor::eye_rectangular(n, usize::try_from(m).map_err(negative)?, float, &cpu)?
+                }
+            })
+        }
         "full" => one(Tensor::full(
             c.sizes(0, "size")?,
             c.scalar(1, "fill_value")?,
@@ -39,16 +41,15 @@ pub fn create(op: &str, c: &Call<'_>) -> Made {
         )?),
         "ones" => one(Tensor::ones(c.sizes(0, "size")?, float, &cpu)?),
         "zeros" => one(Tensor::zeros(c.sizes(0, "size")?, float, &cpu)?),
-        "scalar_tensor" => one(Tensor::full([], c.scalar(0, "s")?, float, &cpu)?),
-        "linspace" => {
+        "scalar_tensor" => one(Tensor::scalar_tensor(c.scalar(0, "s")?, float, &cpu)?),
+        "linspace" | "logspace" => {
             let steps = usize::try_from(c.int(2, "steps")?).map_err(negative)?;
-            one(Tensor::linspace(
-                end(c, 0, "start")?,
-                end(c, 1, "end")?,
-                steps,
-                float,
-                &cpu,
-            )?)
+            let (start, end) = (end(c, 0, "start")?, end(c, 1, "end")?);
+            one(if op == "linspace" {
+                Tensor::linspace(start, end, steps, float, &cpu)?
+            } else {
+                Tensor::logspace(start, end, steps, c.float_or(3, "base", 10.0)?, float, &cpu)?
+            })
         }
         _ => Err(Stop::Missing),
     }
@@ -58,11 +59,17 @@ fn negative(_: std::num::TryFromIntError) -> Stop {
     Stop::Unwritable("a size is negative".to_owned())
 }
 
-/// An end of a range: a number, or a tensor of one number.
-fn end(c: &Call<'_>, place: usize, name: &str) -> Result<f64, Stop> {
+/// An end of a range: a number, or a tensor without dims.
+fn end(c: &Call<'_>, place: usize, name: &str) -> Result<Scalar, Stop> {
     match c.get(place, name) {
-        Some(Arg::Tensor(_)) => Ok(c.tensor(place, name)?.item::<f64>()?),
-        _ => c.float(place, name),
+        Some(Arg::Tensor(_)) => {
+            let x = c.tensor(place, name)?;
+            if x.dim() > 0 {
+                return Err(Stop::Unwritable(format!("{name} has dims")));
+            }
+            Ok(item(x)?.scalar())
+        }
+        _ => c.scalar(place, name),
     }
 }
 
@@ -72,6 +79,11 @@ pub fn like(op: &str, c: &Call<'_>) -> Made {
     let x = || c.tensor(0, "input");
     let dtype = |x: &Tensor| Ok::<_, Stop>(c.dtype(usize::MAX, "dtype")?.unwrap_or(x.dtype()));
     match op {
+        "full_like" => {
+            one(x()?.full_like(c.scalar(1, "fill_value")?, c.dtype(usize::MAX, "dtype")?)?)
+        }
+        "ones_like" => one(x()?.ones_like(c.dtype(usize::MAX, "dtype")?)?),
+        "zeros_like" => one(x()?.zeros_like(c.dtype(usize::MAX, "dtype")?)?),
         "new_full" => one(Tensor::full(
             c.sizes(1, "size")?,
             c.scalar(2, "fill_value")?,

@@ -20,6 +20,7 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         pointwise::unary,
         pointwise::binary,
         pointwise::reflected,
+        pointwise::activation,
         pointwise::other,
         shape::views,
         shape::pieces,

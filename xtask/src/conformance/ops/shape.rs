@@ -144,8 +144,9 @@ pub fn copies(op: &str, c: &Call<'_>) -> Made {
 }
 
 fn to(c: &Call<'_>, dtype: DType) -> Made {
-    match c.named("memory_format") {
-        None => one(c.tensor(0, "input")?.to(dtype)?),
-        Some(_) => Err(Stop::Missing),
-    }
+    let x = c.tensor(0, "input")?;
+    one(match c.memory_format("memory_format")? {
+        None => x.to(dtype)?,
+        Some(format) => x.to_in(dtype, format)?,
+    })
 }
