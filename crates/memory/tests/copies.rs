@@ -121,15 +121,8 @@ fn a_copy_carries_its_line_and_scope() {
     let _alone = alone();
     let (a, mark) = (storage(64), copies::mark());
     let _in = scope("encoder");
-    let line = line!() + 1;
-    copies::record(
-        CopyReason::Cast,
-        "to",
-        Location::caller(),
-        8,
-        end(&a),
-        end(&a),
-    );
+    let (site, line) = (Location::caller(), line!());
+    copies::record(CopyReason::Cast, "to", site, 8, end(&a), end(&a));
     let log = copies::since(&mark);
     assert_eq!((log[0].op, log[0].site.line()), ("to", line));
     assert_eq!(
