@@ -17,6 +17,7 @@ mod inplace;
 mod join;
 mod linalg;
 mod matmul;
+pub mod functional;
 mod operand;
 mod sort;
 mod random;

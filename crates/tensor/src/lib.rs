@@ -8,6 +8,7 @@ mod advanced;
 mod arrange;
 mod backend;
 mod choose;
+mod conv;
 mod copy;
 mod cpu;
 mod create;
@@ -30,6 +31,7 @@ mod views;
 mod write;
 
 pub use backend::Arg;
+pub use conv::{Conv, ConvTranspose, Padding};
 pub use elementwise::{Call, Compute, Op};
 pub use guard::{ReadGuard, WriteGuard};
 pub use linalg::{Added, Weights};

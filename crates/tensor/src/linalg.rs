@@ -198,6 +198,35 @@ impl View {
         Ok(())
     }
 
+    /// `self · weightᵀ + bias` over the last dim.
+    ///
+    /// # Errors
+    /// As [`View::matmul`].
+    #[track_caller]
+    pub fn linear(&self, weight: &View, bias: Option<&View>) -> Result<View> {
+        let op = "linear";
+        let transposed = weight.t().map_err(|e| e.op(op))?;
+        if let Some(bias) = bias {
+            check_factors(self, bias, op)?;
+            if weight.dim() != 2 {
+                return Err(Error::new(
+                    Kind::Shape,
+                    format!(
+                        "the weight must be a matrix where there is a bias, got shape {:?}",
+                        weight.shape()
+                    ),
+                )
+                .op(op));
+            }
+        }
+        let product = self.matmul(&transposed).map_err(|e| e.op(op))?;
+        if let Some(bias) = bias {
+            check_broadcasts_to(bias, &product, op)?;
+            bias.blend(&product, Weights::default(), &product, op)?;
+        }
+        Ok(product)
+    }
+
     /// The products of all pairs of elements of two vectors; dtypes promote.
     ///
     /// # Errors

@@ -255,6 +255,29 @@ impl<'a> Call<'a> {
             .map_or(Ok(absent), |a| as_float(a, name))
     }
 
+    /// A tensor that may be absent.
+    pub fn tensor_or_none(&self, place: usize, name: &str) -> Result<Option<&'a Tensor>, Stop> {
+        self.get(place, name)
+            .map(|a| self.as_tensor(a, name))
+            .transpose()
+    }
+
+    /// `N` integers, of which a single one stands for all; or what PyTorch takes in their absence.
+    pub fn each_or<const N: usize>(
+        &self,
+        place: usize,
+        name: &str,
+        absent: [isize; N],
+    ) -> Result<[isize; N], Stop> {
+        match self.ints_or_none(place, name)?.as_deref() {
+            None | Some([]) => Ok(absent),
+            Some(&[one]) => Ok([one; N]),
+            Some(list) => list
+                .try_into()
+                .map_err(|_| Stop::Unwritable(format!("{name} must be {N} integers"))),
+        }
+    }
+
     /// A dtype that may be absent.
     pub fn dtype(&self, place: usize, name: &str) -> Result<Option<DType>, Stop> {
         match self.get(place, name) {

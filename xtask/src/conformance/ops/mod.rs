@@ -2,6 +2,7 @@
 
 mod create;
 mod linalg;
+mod nn;
 mod pointwise;
 mod shape;
 
@@ -30,6 +31,7 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         linalg::products,
         linalg::added,
         linalg::other,
+        nn::convolutions,
     ];
     for table in tables {
         match table(op, c) {
