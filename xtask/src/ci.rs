@@ -288,6 +288,8 @@ fn asan(_: &Path) -> Result<Vec<Command>, String> {
     command
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", "-Zsanitizer=address")
+        // Tests ask for more than there is, to see the error.
+        .env("ASAN_OPTIONS", "allocator_may_return_null=1")
         .env("CARGO_TARGET_DIR", "target/asan");
     one(command)
 }

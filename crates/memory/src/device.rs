@@ -113,23 +113,22 @@ impl State {
         Ok(())
     }
 
-    /// Takes a storage off the list, gives its block back, and hands a foreign owner to the caller.
+    /// Takes a storage off the list and gives its block back. A foreign owner stays with the storage and is
+    /// dropped with it, when the lock is not held: that is somebody else's code.
     #[inline]
-    pub(crate) fn release(&mut self, storage: &Inner) -> Owner {
+    pub(crate) fn release(&mut self, storage: &Inner) {
+        let nbytes = storage.nbytes();
         // SAFETY: the lock is held; the last handle is going, so nobody looks at the bytes.
-        match unsafe { storage.set_bytes(ptr::null_mut(), storage.nbytes(), Owner::Unlisted) } {
-            Owner::Unlisted => Owner::Unlisted,
-            owner => {
-                // SAFETY: D1: it is listed.
-                unsafe { self.storages.remove(storage) };
-                match owner {
-                    Owner::Pool(block) => {
-                        self.pool().free(block);
-                        Owner::Nothing
-                    }
-                    other => other,
-                }
-            }
+        let owner = unsafe { storage.set_bytes(ptr::null_mut(), nbytes, Owner::Unlisted) };
+        if let Owner::Unlisted = owner {
+            return;
+        }
+        // SAFETY: D1: it is listed.
+        unsafe { self.storages.remove(storage) };
+        match owner {
+            Owner::Pool(block) => self.pool().free(block),
+            // SAFETY: as above.
+            other => _ = unsafe { storage.set_bytes(ptr::null_mut(), nbytes, other) },
         }
     }
 

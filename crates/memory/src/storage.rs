@@ -589,8 +589,6 @@ impl Shared for Inner {
     }
 
     fn retire(&self) {
-        let owner = device::of(&self.device).lock().release(self);
-        // A foreign owner's drop is somebody else's code: it runs without the lock.
-        drop(owner);
+        device::of(&self.device).lock().release(self);
     }
 }
