@@ -1,6 +1,6 @@
 //! Operations of two elements.
 
-use crate::complex::{self, quotient};
+use crate::complex::{self, quotient, wide2};
 use crate::convert::Convert;
 use crate::kernel::{Kernel, Params};
 use crate::lane::ops;
@@ -40,10 +40,11 @@ ops! {
     Mul {
         bool: |x, y| x & y;
         int: |x, y| x.wrapping_mul(y);
-        float complex: |x, y| x * y;
+        float: |x, y| x * y;
+        complex: |x, y| wide2(x, y, |x, y| x * y);
     }
     /// `x / y`, of floats and complex numbers.
-    Div { float: |x, y| x / y; complex: |x, y| quotient!(x, y); }
+    Div { float: |x, y| x / y; complex: |x, y| wide2(x, y, |x, y| quotient!(x, y)); }
     /// `x / y` rounded towards zero.
     DivTrunc {
         int: |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
@@ -111,7 +112,7 @@ ops! {
             }
         };
         float: |x, y| x.powf(y);
-        complex: |x, y| complex::pow(x.to(), y.to()).to();
+        complex: |x, y| wide2(x, y, complex::pow);
     }
     /// The larger one; NaN where either is.
     Maximum {
@@ -170,7 +171,7 @@ ops! {
         float: |x, y| {
             if x.is_infinite() && x == y { x } else { x.max(y) + (-(x - y).abs()).exp().ln_1p() }
         };
-        complex: |x, y| complex::log_add_exp(x.to(), y.to()).to();
+        complex: |x, y| wide2(x, y, complex::log_add_exp);
     }
     /// `log2(2^x + 2^y)`, likewise.
     LogAddExp2 {

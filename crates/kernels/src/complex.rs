@@ -5,10 +5,24 @@ use crate::convert::Convert;
 
 type Complex = num_complex::Complex<f64>;
 
+pub(crate) const ONE: Complex = Complex::ONE;
+
 /// `f(x)` by way of `complex128`.
 #[inline(always)]
 pub(crate) fn wide<T: Convert>(x: T, f: impl Fn(Complex) -> Complex) -> T {
     f(x.to()).to()
+}
+
+/// `f(x, y)` by way of `complex128`: products and quotients cancel, and `complex64` would lose digits.
+#[inline(always)]
+pub(crate) fn wide2<T: Convert>(x: T, y: T, f: impl Fn(Complex, Complex) -> Complex) -> T {
+    f(x.to(), y.to()).to()
+}
+
+/// `x` as `complex128`.
+#[inline(always)]
+pub(crate) fn wide_of<T: Convert>(x: T) -> Complex {
+    x.to()
 }
 
 /// The quotient of two complex numbers of one type, without overflow on the way (Smith's method);

@@ -92,6 +92,14 @@ impl<const N: usize> Kernel<N> {
         self.dtypes
     }
 
+    /// The dtype of the operation's result.
+    pub fn result(&self) -> DType {
+        match self.rounded {
+            Some(rounded) if self.dtypes[0] == computed_in(rounded) => rounded,
+            _ => self.dtypes[0],
+        }
+    }
+
     /// The dtype by way of which operand `k` of dtype `own` is converted, if there is one: an
     /// operation in half precision takes inputs of that precision and gives a result of it,
     /// whatever is passed in. (An input of the loop's own dtype is a number that PyTorch would not

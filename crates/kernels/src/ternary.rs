@@ -1,6 +1,7 @@
 //! Operations of three elements.
 
-use crate::complex::quotient;
+use crate::complex::{quotient, wide_of};
+use crate::convert::Convert;
 use crate::lane::ops;
 
 ops! {
@@ -14,12 +15,15 @@ ops! {
     /// `x + value·y·z`, with the number `value`.
     Addcmul {
         int: |x, y, z; p| x.wrapping_add(p[0].wrapping_mul(y).wrapping_mul(z));
-        float complex: |x, y, z; p| x + p[0] * y * z;
+        float: |x, y, z; p| x + p[0] * y * z;
+        complex: |x, y, z; p| (wide_of(x) + wide_of(p[0]) * wide_of(y) * wide_of(z)).to();
     }
     /// `x + value·y/z`, with the number `value`.
     Addcdiv {
         float: |x, y, z; p| x + p[0] * y / z;
-        complex: |x, y, z; p| x + quotient!(p[0] * y, z);
+        complex: |x, y, z; p| {
+            (wide_of(x) + quotient!(wide_of(p[0]) * wide_of(y), wide_of(z))).to()
+        };
     }
     /// From `x` to `y` by the weight `z`, exact at both ends.
     Lerp {

@@ -1,6 +1,6 @@
 //! Operations of one element.
 
-use crate::complex::{self, quotient, wide};
+use crate::complex::{self, ONE, quotient, wide};
 use crate::element::Bool;
 use crate::lane::ops;
 use crate::math::Math;
@@ -28,7 +28,8 @@ ops! {
     /// `x · x`.
     Square {
         int: |x| x.wrapping_mul(x);
-        float complex: |x| x * x;
+        float: |x| x * x;
+        complex: |x| wide(x, |x| x * x);
     }
     /// `x`, or 0 where it is negative.
     Relu {
@@ -61,9 +62,9 @@ ops! {
     /// The square root.
     Sqrt { float complex: |x| x.sqrt(); }
     /// `1 / sqrt(x)`.
-    Rsqrt { float: |x| 1.0 / x.sqrt(); complex: |x| quotient!(Input::from(1.0), x.sqrt()); }
+    Rsqrt { float: |x| 1.0 / x.sqrt(); complex: |x| wide(x, |x| quotient!(ONE, x.sqrt())); }
     /// `1 / x`.
-    Reciprocal { float: |x| 1.0 / x; complex: |x| quotient!(Input::from(1.0), x); }
+    Reciprocal { float: |x| 1.0 / x; complex: |x| wide(x, |x| quotient!(ONE, x)); }
     /// `e^x`.
     Exp { float: |x| Math::exp(x); complex: |x| x.exp(); }
     /// `2^x`.

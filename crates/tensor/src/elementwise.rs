@@ -195,26 +195,20 @@ impl Call<'_> {
             Op::Compare(_) if self.args.iter().any(beyond) => DType::I64,
             _ => compute,
         };
-        let written = match self.op {
-            Op::Unary(op) => kernels::unary(op, compute).map(|k| k.dtypes()[0]),
-            Op::Binary(op) => kernels::binary(op, compute).map(|k| k.dtypes()[0]),
-            Op::Ternary(op) => kernels::ternary(op, compute).map(|k| k.dtypes()[0]),
-            Op::Compare(op) => kernels::compare(op, compute).map(|k| k.dtypes()[0]),
+        let result = match self.op {
+            Op::Unary(op) => kernels::unary(op, compute).map(|k| k.result()),
+            Op::Binary(op) => kernels::binary(op, compute).map(|k| k.result()),
+            Op::Ternary(op) => kernels::ternary(op, compute).map(|k| k.result()),
+            Op::Compare(op) => kernels::compare(op, compute).map(|k| k.result()),
         };
-        let Some(written) = written else {
+        let Some(result) = result else {
             return Err(Error::new(
                 Kind::DType,
                 format!("not defined for {compute}; cast with to() first"),
             )
             .op(self.name));
         };
-        // Half precision is computed in float32, and rounded when it is written.
         let half = compute.is_float() && compute.size() < 4;
-        let result = if half && written == DType::F32 {
-            compute
-        } else {
-            written
-        };
         if half && result.is_complex() {
             return Err(Error::new(
                 Kind::DType,
