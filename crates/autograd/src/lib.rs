@@ -21,12 +21,16 @@ pub mod functional;
 mod operand;
 mod sort;
 mod random;
+mod norm;
+mod reduce;
+mod scan;
 mod tensor;
 mod views;
 
 pub use arithmetic::Rounding;
 pub use copies::To;
 pub use index::Index;
+pub use norm::{BatchNorm, MatrixNorm};
 pub use operand::Operand;
 pub use random::manual_seed;
 pub use tensor::Tensor;

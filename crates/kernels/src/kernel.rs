@@ -33,6 +33,13 @@ impl Params {
 
     pub(crate) const NONE: Params = Params([Value::ZERO; Params::MAX]);
 
+    /// One number, a `float64`.
+    pub(crate) fn one(number: f64) -> Params {
+        let mut params = Params::NONE;
+        params.0[0] = Value::of(number);
+        params
+    }
+
     /// Number `i` as an element of the loop's dtype.
     #[inline(always)]
     pub(crate) fn get<T: crate::Element>(&self, i: usize) -> T {

@@ -133,6 +133,26 @@ pub(crate) unsafe fn map3<R: Lane, T: Lane>(
     }
 }
 
+/// The loop of an operation of five operands.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+#[inline(always)]
+pub(crate) unsafe fn map5<R: Lane, T: Lane>(
+    p: [*mut u8; 6],
+    len: usize,
+    f: impl Fn(T::Value, T::Value, T::Value, T::Value, T::Value) -> R::Value,
+) {
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            let at = |k: usize| p[k].cast::<T>().add(i).read_unaligned().get();
+            let value = f(at(1), at(2), at(3), at(4), at(5));
+            p[0].cast::<R>().add(i).write_unaligned(R::put(value));
+        }
+    }
+}
+
 /// A table of operations: the enum, and the function that looks a kernel up.
 ///
 /// A row names an operation and gives, for each kind of number that has it, the result of one

@@ -14,6 +14,8 @@
 
 #![deny(missing_docs)]
 
+mod accumulator;
+mod arithmetic;
 mod binary;
 mod cast;
 mod compare;
@@ -33,15 +35,19 @@ mod mask;
 mod math;
 mod micro;
 pub mod naive;
+mod norm;
 mod operand;
 pub mod par;
 mod random;
+mod reduce;
 mod runs;
+mod scan;
 mod scatter;
 mod select;
 mod simd;
 mod sort;
 mod special;
+mod summaries;
 mod ternary;
 mod tile;
 mod transpose;
@@ -64,6 +70,8 @@ pub use mask::{count_nonzero, masked_scatter, masked_select, nonzero};
 pub use num_complex::Complex;
 pub use osteon_spec::DType;
 pub use random::{Distribution, Random, random};
+pub use norm::{NormalizeOp, SoftmaxOp, normalize, softmax};
+pub use reduce::{Out, ReduceOp, Reducer, reduce};
 pub use select::select;
 pub use sort::{Lanes, NotSorted, Pick, sort};
 pub use ternary::{TernaryOp, ternary};

@@ -9,7 +9,10 @@ use crate::View;
 use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
-use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, Random, TernaryOp, Triangle, UnaryOp};
+use crate::reduce::Reduction;
+use osteon_kernels::{
+    Axis, BinaryOp, CompareOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp,
+};
 use osteon_spec::{DType, Device, Operand, Result, Scalar};
 
 /// An operand that is only read: a view, or a plain number.
@@ -131,6 +134,14 @@ pub(crate) trait Backend: Sync {
     /// The elements of `src`, which is contiguous, in turn to those of `dst` at which `mask`, of the same shape,
     /// is true.
     fn masked_scatter(&self, dst: &View, mask: &View, src: &View) -> Result<()>;
+    /// Reduces dims of `src`; a destination has the other dims, or all with those of size 1.
+    fn reduce(&self, how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()>;
+    /// What the reduction of one dim gives for each beginning of it; destinations have the shape of `src`.
+    fn scan(&self, how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()>;
+    /// A softmax of the first operand, by the two results of its reduction.
+    fn softmax(&self, op: SoftmaxOp, dtype: DType, dst: &View, args: [Arg<'_>; 3]) -> Result<()>;
+    /// `(x - mean) · scale · weight + bias`, of operands in this order.
+    fn normalize(&self, dtype: DType, dst: &View, args: [Arg<'_>; 5]) -> Result<()>;
 }
 
 /// The backend of a device.

@@ -26,6 +26,10 @@ mod number;
 mod random;
 mod read;
 mod sort;
+mod norm;
+mod reduce;
+mod scan;
+mod softmax;
 mod view;
 mod views;
 mod write;
@@ -35,6 +39,7 @@ pub use conv::{Conv, ConvTranspose, Padding};
 pub use elementwise::{Call, Compute, Op};
 pub use guard::{ReadGuard, WriteGuard};
 pub use linalg::{Added, Weights};
+pub use norm::{Affine, Running};
 pub use number::{Data, Number};
 pub use osteon_kernels::{
     BinaryOp, CompareOp, Distribution, Pick, TernaryOp, Triangle, UnaryOp,

@@ -3,7 +3,10 @@
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{Axis, BinaryOp, CompareOp, Pick, Random, TernaryOp, Triangle, UnaryOp};
+use crate::reduce::Reduction;
+use osteon_kernels::{
+    Axis, BinaryOp, CompareOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp,
+};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
 pub(crate) struct Meta;
@@ -140,6 +143,28 @@ impl Backend for Meta {
     }
 
     fn masked_scatter(&self, _dst: &View, _mask: &View, _src: &View) -> Result<()> {
+        Ok(())
+    }
+
+    fn reduce(&self, _how: &Reduction<'_>, _dst: [Option<&View>; 2], _src: &View) -> Result<()> {
+        Ok(())
+    }
+
+    fn scan(&self, _how: &Reduction<'_>, _dst: [Option<&View>; 2], _src: &View) -> Result<()> {
+        Ok(())
+    }
+
+    fn softmax(
+        &self,
+        _op: SoftmaxOp,
+        _dtype: DType,
+        _dst: &View,
+        _args: [Arg<'_>; 3],
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn normalize(&self, _dtype: DType, _dst: &View, _args: [Arg<'_>; 5]) -> Result<()> {
         Ok(())
     }
 }

@@ -19,7 +19,9 @@ pub fn apply(op: &str, inputs: &mut [Tensor], args: &Map<String, Value>) -> Made
         _ if matches!(op, "cat" | "stack") => joined(op, inputs, &a),
         [] => create(op, &a),
         [x] => {
-            for table in [views, pieces, copies, arranged, elementwise, in_place, metadata] {
+            for table in [
+                views, pieces, copies, arranged, elementwise, reductions, in_place, metadata,
+            ] {
                 match table(op, x, &a) {
                     Err(Stop::Missing) => {}
                     made => return made,
@@ -170,6 +172,21 @@ fn elementwise(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {
     }
 }
 
+fn reductions(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {
+    match op {
+        "sum" => one(x.sum()?),
+        "sum_dims" => one(x.sum_dims(a.ints("dims")?, a.flag("keepdim")?)?),
+        "amax_dims" => one(x.amax(a.ints("dims")?, a.flag("keepdim")?)?),
+        "any_dim" => one(x.any_dims([a.int("dim")?], a.flag("keepdim")?)?),
+        "argmax" => one(match a.maybe("dim")? {
+            None => x.argmax()?,
+            Some(dim) => x.argmax_dim(dim, a.flag("keepdim")?)?,
+        }),
+        "cumsum" => one(x.cumsum(a.int("dim")?)?),
+        _ => Err(Stop::Missing),
+    }
+}
+
 fn in_place(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {
     match op {
         "fill_" => none(x.fill_(a.scalar("value")?)?),
@@ -249,6 +266,11 @@ impl Args<'_> {
             .as_array()
             .and_then(|l| l.iter().map(integer).collect());
         list.ok_or_else(|| Stop::Unreadable(format!("{name} is no list of integers")))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Stop> {
+        let flag = self.get(name)?.as_bool();
+        flag.ok_or_else(|| Stop::Unreadable(format!("{name} is no truth value")))
     }
 
     fn sizes(&self, name: &str) -> Result<Vec<usize>, Stop> {

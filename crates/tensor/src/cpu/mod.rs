@@ -8,14 +8,13 @@
 mod arrange;
 mod contract;
 mod index;
+mod reduce;
 
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
-use osteon_kernels::{
-    self as kernels, Axis, BinaryOp, CompareOp, Kernel, Pick, Random, TernaryOp, Triangle, UnaryOp,
-    Value,
-};
+use crate::reduce::Reduction;
+use osteon_kernels::{self as kernels, Axis, BinaryOp, CompareOp, Kernel, NormalizeOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value};
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
 use std::array;
@@ -348,5 +347,35 @@ impl Backend for Cpu {
 
     fn masked_scatter(&self, dst: &View, mask: &View, src: &View) -> Result<()> {
         arrange::masked_scatter(dst, mask, src)
+    }
+
+    fn reduce(&self, how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()> {
+        reduce::reduce(how, dst, src)
+    }
+
+    fn scan(&self, how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()> {
+        reduce::scan(how, dst, src)
+    }
+
+    fn softmax(
+        &self,
+        op: SoftmaxOp,
+        dtype: DType,
+        dst: &View,
+        [x, max, sum]: [Arg<'_>; 3],
+    ) -> Result<()> {
+        let kernel = kernels::softmax(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        run(&kernel, dst, [dst.into(), x, max, sum])
+    }
+
+    fn normalize(
+        &self,
+        dtype: DType,
+        dst: &View,
+        [x, mean, scale, weight, bias]: [Arg<'_>; 5],
+    ) -> Result<()> {
+        let op = NormalizeOp::Normalize;
+        let kernel = kernels::normalize(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        run(&kernel, dst, [dst.into(), x, mean, scale, weight, bias])
     }
 }

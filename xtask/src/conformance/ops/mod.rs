@@ -3,7 +3,9 @@
 mod create;
 mod linalg;
 mod nn;
+mod norm;
 mod pointwise;
+mod reduce;
 mod shape;
 
 use osteon::Tensor;
@@ -32,6 +34,12 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         linalg::added,
         linalg::other,
         nn::convolutions,
+        reduce::over_dims,
+        reduce::along,
+        reduce::spread,
+        norm::softmax,
+        norm::norms,
+        norm::normalisations,
     ];
     for table in tables {
         match table(op, c) {

@@ -1,0 +1,562 @@
+//! Reductions: many elements to one. They read any strides as they are, and their results are contiguous.
+//!
+//! An empty list of dims means all of them, as in PyTorch (but for `any_dims` and `all_dims`, where it means none).
+//! Floats are added up in `float64`, or pairwise in it, and rounded once; results do not depend on the number of
+//! threads.
+
+use crate::Tensor;
+use osteon_spec::{DType, Result};
+use osteon_tensor::View;
+
+pub(crate) fn pair((first, second): (View, View)) -> (Tensor, Tensor) {
+    (Tensor::from_view(first), Tensor::from_view(second))
+}
+
+impl Tensor {
+    /// The sum of all elements: `int64` of integers and `bool`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.sum()?.item::<i64>()?, 21);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum(&self) -> Result<Tensor> {
+        self.as_view().sum(&[], false, None).map(Tensor::from_view)
+    }
+
+    /// The sum over dims, which stay with size 1 where `keepdim` says so.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.sum_dims([0], false)?.to_vec::<i64>()?, [5, 7, 9]);
+    /// assert_eq!(x.sum_dims([-1], true)?.shape(), [2, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().sum(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+    }
+
+    /// [`Tensor::sum_dims`] with the elements converted to a dtype first, on the way.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64 << 40, 1])?;
+    /// assert_eq!(x.sum_in([], false, osteon_spec::DType::I32)?.item::<i64>()?, 1);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_in(&self, dims: impl AsRef<[isize]>, keepdim: bool, dtype: DType) -> Result<Tensor> {
+        self.as_view().sum(dims.as_ref(), keepdim, Some(dtype)).map(Tensor::from_view)
+    }
+
+    /// The product of all elements: `int64` of integers and `bool`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.prod()?.item::<i64>()?, 720);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn prod(&self) -> Result<Tensor> {
+        self.as_view().prod(&[], false, None).map(Tensor::from_view)
+    }
+
+    /// The product along a dim.
+    ///
+    /// # Errors
+    /// A dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.prod_dim(1, false)?.to_vec::<i64>()?, [6, 120]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn prod_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
+        self.as_view().prod(&[dim], keepdim, None).map(Tensor::from_view)
+    }
+
+    /// The product along a dim, or of all elements, converted to a dtype first, on the way.
+    ///
+    /// # Errors
+    /// A dim out of range; out of memory.
+    #[track_caller]
+    pub fn prod_in(&self, dim: Option<isize>, keepdim: bool, dtype: DType) -> Result<Tensor> {
+        self.as_view().prod(dim.as_slice(), keepdim, Some(dtype)).map(Tensor::from_view)
+    }
+
+    /// The mean of all elements.
+    ///
+    /// # Errors
+    /// Integers, which have no fractions: [`Tensor::mean_in`] converts them. Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1.0f64, 2.0], [3.0, 6.0]])?;
+    /// assert_eq!(x.mean()?.item::<f64>()?, 3.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mean(&self) -> Result<Tensor> {
+        self.as_view().mean(&[], false, None).map(Tensor::from_view)
+    }
+
+    /// The mean over dims.
+    ///
+    /// # Errors
+    /// Integers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1.0f64, 2.0], [3.0, 6.0]])?;
+    /// assert_eq!(x.mean_dims([0], false)?.to_vec::<f64>()?, [2.0, 4.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mean_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().mean(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+    }
+
+    /// The mean over dims, of elements converted to a dtype first, on the way.
+    ///
+    /// # Errors
+    /// A dtype without fractions; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.mean_in([], false, osteon_spec::DType::F32)?.item::<f32>()?, 3.5);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mean_in(&self, dims: impl AsRef<[isize]>, keepdim: bool, dtype: DType) -> Result<Tensor> {
+        self.as_view().mean(dims.as_ref(), keepdim, Some(dtype)).map(Tensor::from_view)
+    }
+
+    /// The sum of what is not NaN, over dims.
+    ///
+    /// # Errors
+    /// Complex numbers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1.0f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nansum([], false)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nansum(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().nansum(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+    }
+
+    /// The mean of what is not NaN, over dims.
+    ///
+    /// # Errors
+    /// Integers and complex numbers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1.0f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nanmean([], false)?.item::<f32>()?, 1.5);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanmean(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().nanmean(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+    }
+
+    /// Whether any element is true (not zero): `bool`, but `uint8` of `uint8`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert!(Tensor::new([0.0f32, 2.0])?.any()?.item::<bool>()?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn any(&self) -> Result<Tensor> {
+        self.as_view().any(None, false).map(Tensor::from_view)
+    }
+
+    /// Whether any element is true, over dims; over none for an empty list.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[false, false], [false, true]])?;
+    /// assert_eq!(x.any_dims([1], false)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn any_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().any(Some(dims.as_ref()), keepdim).map(Tensor::from_view)
+    }
+
+    /// Whether all elements are true (not zero): `bool`, but `uint8` of `uint8`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert!(!Tensor::new([0.0f32, 2.0])?.all()?.item::<bool>()?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn all(&self) -> Result<Tensor> {
+        self.as_view().all(None, false).map(Tensor::from_view)
+    }
+
+    /// Whether all elements are true, over dims; over none for an empty list.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[true, false], [true, true]])?;
+    /// assert_eq!(x.all_dims([1], false)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn all_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().all(Some(dims.as_ref()), keepdim).map(Tensor::from_view)
+    }
+
+    /// How many elements are not zero, over dims.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 0], [2, 3]])?;
+    /// assert_eq!(x.count_nonzero([])?.item::<i64>()?, 3);
+    /// assert_eq!(x.count_nonzero([0])?.to_vec::<i64>()?, [2, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn count_nonzero(&self, dims: impl AsRef<[isize]>) -> Result<Tensor> {
+        self.as_view().count_nonzero(dims.as_ref()).map(Tensor::from_view)
+    }
+
+    /// The largest element over dims; NaN where there is one.
+    ///
+    /// # Errors
+    /// Complex numbers; dims without elements, out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.amax([0], false)?.to_vec::<i64>()?, [4, 5, 6]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn amax(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().amax(dims.as_ref(), keepdim).map(Tensor::from_view)
+    }
+
+    /// The largest element of all; NaN where there is one.
+    ///
+    /// # Errors
+    /// Complex numbers; no elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.max()?.item::<i64>()?, 6);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max(&self) -> Result<Tensor> {
+        self.as_view().amax(&[], false).map(Tensor::from_view)
+    }
+
+    /// The largest elements along a dim, and where the first of them are; NaN counts as beyond all.
+    ///
+    /// # Errors
+    /// Complex numbers; a dim without elements or out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 3], [4, 2]])?;
+    /// let (values, indices) = x.max_dim(1, false)?;
+    /// assert_eq!(values.to_vec::<i64>()?, [3, 4]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [1, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        self.as_view().max_dim(dim, keepdim).map(pair)
+    }
+
+    /// Where the first largest element is, counted in row-major order.
+    ///
+    /// # Errors
+    /// Complex numbers and `bool`; no elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.argmax()?.item::<i64>()?, 5);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argmax(&self) -> Result<Tensor> {
+        self.as_view().argmax(None, false).map(Tensor::from_view)
+    }
+
+    /// Where the first largest elements along a dim are.
+    ///
+    /// # Errors
+    /// Complex numbers and `bool`; a dim without elements or out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.argmax_dim(1, false)?.to_vec::<i64>()?, [2, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argmax_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
+        self.as_view().argmax(Some(dim), keepdim).map(Tensor::from_view)
+    }
+
+    /// The smallest element over dims; NaN where there is one.
+    ///
+    /// # Errors
+    /// Complex numbers; dims without elements, out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.amin([0], false)?.to_vec::<i64>()?, [1, 2, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn amin(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().amin(dims.as_ref(), keepdim).map(Tensor::from_view)
+    }
+
+    /// The smallest element of all; NaN where there is one.
+    ///
+    /// # Errors
+    /// Complex numbers; no elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.min()?.item::<i64>()?, 1);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn min(&self) -> Result<Tensor> {
+        self.as_view().amin(&[], false).map(Tensor::from_view)
+    }
+
+    /// The smallest elements along a dim, and where the first of them are; NaN counts as beyond all.
+    ///
+    /// # Errors
+    /// Complex numbers; a dim without elements or out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 3], [4, 2]])?;
+    /// let (values, indices) = x.min_dim(1, false)?;
+    /// assert_eq!(values.to_vec::<i64>()?, [1, 2]);
+    /// assert_eq!(indices.to_vec::<i64>()?, [0, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn min_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        self.as_view().min_dim(dim, keepdim).map(pair)
+    }
+
+    /// Where the first smallest element is, counted in row-major order.
+    ///
+    /// # Errors
+    /// Complex numbers and `bool`; no elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.argmin()?.item::<i64>()?, 0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argmin(&self) -> Result<Tensor> {
+        self.as_view().argmin(None, false).map(Tensor::from_view)
+    }
+
+    /// Where the first smallest elements along a dim are.
+    ///
+    /// # Errors
+    /// Complex numbers and `bool`; a dim without elements or out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.argmin_dim(1, false)?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argmin_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
+        self.as_view().argmin(Some(dim), keepdim).map(Tensor::from_view)
+    }
+
+    /// The smallest and the largest element over dims.
+    ///
+    /// # Errors
+    /// Complex numbers; dims without elements, out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// let (low, high) = x.aminmax([], false)?;
+    /// assert_eq!((low.item::<i64>()?, high.item::<i64>()?), (1, 6));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn aminmax(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        let dims = dims.as_ref();
+        Ok((self.amin(dims, keepdim)?, self.amax(dims, keepdim)?))
+    }
+
+    /// The variance over dims: squared distances from the mean, divided by the number of elements less `correction` (1 for a sample, 0 for
+    /// a whole population).
+    ///
+    /// # Errors
+    /// Integers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1.0f64, 2.0, 6.0])?;
+    /// assert_eq!(x.var([], 1.0, false)?.item::<f64>()?, 7.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn var(&self, dims: impl AsRef<[isize]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        self.as_view().var(dims.as_ref(), correction, keepdim).map(Tensor::from_view)
+    }
+
+    /// The standard deviation over dims: the root of [`Tensor::var`].
+    ///
+    /// # Errors
+    /// Integers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0.0f64, 2.0])?;
+    /// assert_eq!(x.std([], 0.0, false)?.item::<f64>()?, 1.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn std(&self, dims: impl AsRef<[isize]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        self.as_view().std(dims.as_ref(), correction, keepdim).map(Tensor::from_view)
+    }
+
+    /// [`Tensor::var`] and [`Tensor::mean_dims`] in one pass.
+    ///
+    /// # Errors
+    /// Integers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (var, mean) = Tensor::new([1.0f64, 2.0, 6.0])?.var_mean([], 1.0, false)?;
+    /// assert_eq!((var.item::<f64>()?, mean.item::<f64>()?), (7.0, 3.0));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn var_mean(
+        &self,
+        dims: impl AsRef<[isize]>,
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        self.as_view().var_mean(dims.as_ref(), correction, keepdim).map(pair)
+    }
+
+    /// [`Tensor::std`] and [`Tensor::mean_dims`] in one pass.
+    ///
+    /// # Errors
+    /// Integers; a dim out of range or named twice; out of memory.
+    #[track_caller]
+    pub fn std_mean(
+        &self,
+        dims: impl AsRef<[isize]>,
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        self.as_view().std_mean(dims.as_ref(), correction, keepdim).map(pair)
+    }
+
+    /// `log Σ e^x` over dims, without overflow on the way; in `float32` of integers.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1000.0f64, 1000.0])?;
+    /// assert_eq!(x.logsumexp([0], false)?.item::<f64>()?, 1000.0 + 2f64.ln());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logsumexp(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
+        self.as_view().logsumexp(dims.as_ref(), keepdim).map(Tensor::from_view)
+    }
+
+    /// The sum of the diagonal of a matrix.
+    ///
+    /// # Errors
+    /// Another rank; `bool`; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1i64, 2], [3, 4]])?.trace()?.item::<i64>()?, 5);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn trace(&self) -> Result<Tensor> {
+        self.as_view().trace().map(Tensor::from_view)
+    }
+
+    /// The sum over dims such that the result has this shape, which broadcasts to this tensor's: what expanding
+    /// undoes. The same tensor where it has that shape.
+    ///
+    /// # Errors
+    /// A shape that does not broadcast to this one; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.sum_to_size([3])?.to_vec::<i64>()?, [5, 7, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_to_size(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+        self.as_view().sum_to_size(shape.as_ref()).map(Tensor::from_view)
+    }
+}

@@ -1,0 +1,213 @@
+//! What reductions and scans carry along: a summary of the elements so far, and the loops over it.
+
+use crate::kernel::{Loop, Params};
+use crate::lane::Lane;
+use osteon_spec::DType;
+
+/// The value of an element that an accumulator takes in.
+pub(crate) type Taken<A> = <<A as Accumulator>::Input as Lane>::Value;
+
+/// A summary of a sequence of elements. Two summaries of sequences next to each other join into the
+/// summary of both, so that runs and threads may work apart.
+///
+/// `number` is what the operation takes beside the elements (the order of a norm); most take none.
+pub(crate) trait Accumulator: Copy {
+    /// The element type that loops take.
+    type Input: Lane;
+
+    /// The summary of nothing.
+    const EMPTY: Self;
+
+    /// With one more element at the end.
+    fn with(self, x: Taken<Self>, number: f64) -> Self;
+
+    /// With the elements of another summary after these.
+    fn then(self, later: Self, number: f64) -> Self;
+
+    /// The summary of a dense run, in an order of the loop's own: where order matters, this must be written anew.
+    ///
+    /// # Safety
+    /// `len` elements may be read at `run`.
+    #[inline(always)]
+    unsafe fn of_run(run: *const Self::Input, len: usize, number: f64) -> Self {
+        /// Sums that grow side by side: they fill vectors, and hide the time that one step takes.
+        const LANES: usize = 16;
+        // SAFETY: for both calls: `i < len`.
+        let at = |i: usize| unsafe { run.add(i).read_unaligned().get() };
+        let mut done = 0;
+        let mut total = Self::EMPTY;
+        if len >= 2 * LANES {
+            let mut lanes = [Self::EMPTY; LANES];
+            while done + LANES <= len {
+                for (l, lane) in lanes.iter_mut().enumerate() {
+                    *lane = lane.with(at(done + l), number);
+                }
+                done += LANES;
+            }
+            let mut width = LANES / 2;
+            while width > 0 {
+                for l in 0..width {
+                    lanes[l] = lanes[l].then(lanes[l + width], number);
+                }
+                width /= 2;
+            }
+            total = lanes[0];
+        }
+        for i in done..len {
+            total = total.with(at(i), number);
+        }
+        total
+    }
+}
+
+/// The loops of an accumulator, looked up for an operation and a dtype.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fold {
+    /// The dtype that the loops take.
+    pub(crate) input: DType,
+    /// Bytes of an accumulator.
+    pub(crate) size: usize,
+    /// Each of `len` accumulators becomes empty: `[accumulators]`.
+    pub(crate) clear: Loop<1>,
+    /// One accumulator takes a run in: `[accumulator, run]`.
+    pub(crate) along: Loop<2>,
+    /// Each of `len` accumulators takes one element in: `[accumulators, elements]`.
+    pub(crate) across: Loop<2>,
+    /// Each of `len` accumulators takes a later one in: `[accumulators, later ones]`.
+    pub(crate) join: Loop<2>,
+    /// One accumulator takes a run in, and each state of it on the way is kept: `[states, accumulator, run]`.
+    pub(crate) states: Loop<3>,
+    /// The results of `len` accumulators, each with its dtype: `[results, accumulators]`.
+    pub(crate) outputs: [Option<(DType, Loop<2>)>; 2],
+    pub(crate) params: Params,
+}
+
+/// The most bytes of an accumulator.
+pub(crate) const MAX_SIZE: usize = 32;
+
+/// # Safety
+/// `len` accumulators lie at `p[0]`, aligned.
+pub(crate) unsafe fn clear<A: Accumulator>(p: [*mut u8; 1], len: usize, _: &Params) {
+    for i in 0..len {
+        // SAFETY: the caller's contract.
+        unsafe { p[0].cast::<A>().add(i).write(A::EMPTY) };
+    }
+}
+
+/// # Safety
+/// An accumulator lies at `p[0]`, aligned, and `len` elements at `p[1]`.
+#[inline(always)]
+pub(crate) unsafe fn along<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
+    let number = params.get::<f64>(0);
+    // SAFETY: the caller's contract.
+    unsafe {
+        let acc = p[0].cast::<A>();
+        let run = A::of_run(p[1].cast(), len, number);
+        acc.write(acc.read().then(run, number));
+    }
+}
+
+/// # Safety
+/// `len` accumulators lie at `p[0]`, aligned, and as many elements at `p[1]`.
+#[inline(always)]
+pub(crate) unsafe fn across<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
+    let number = params.get::<f64>(0);
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            let acc = p[0].cast::<A>().add(i);
+            let x = p[1].cast::<A::Input>().add(i).read_unaligned().get();
+            acc.write(acc.read().with(x, number));
+        }
+    }
+}
+
+/// # Safety
+/// `len` accumulators lie at each pointer, aligned.
+pub(crate) unsafe fn join<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
+    let number = params.get::<f64>(0);
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            let acc = p[0].cast::<A>().add(i);
+            let later = p[1].cast::<A>().add(i).read();
+            acc.write(acc.read().then(later, number));
+        }
+    }
+}
+
+/// # Safety
+/// There is room for `len` accumulators at `p[0]`, aligned; one lies at `p[1]`, aligned; and `len`
+/// elements lie at `p[2]`.
+pub(crate) unsafe fn states<A: Accumulator>(p: [*mut u8; 3], len: usize, params: &Params) {
+    let number = params.get::<f64>(0);
+    // SAFETY: the caller's contract: `i < len`.
+    unsafe {
+        let mut acc = p[1].cast::<A>().read();
+        for i in 0..len {
+            acc = acc.with(p[2].cast::<A::Input>().add(i).read_unaligned().get(), number);
+            p[0].cast::<A>().add(i).write(acc);
+        }
+        p[1].cast::<A>().write(acc);
+    }
+}
+
+/// # Safety
+/// `len` accumulators lie at `p[1]`, aligned, and there is room for as many results at `p[0]`.
+#[inline(always)]
+pub(crate) unsafe fn finish<A: Accumulator, R: Lane>(
+    p: [*mut u8; 2],
+    len: usize,
+    f: impl Fn(A) -> R::Value,
+) {
+    for i in 0..len {
+        // SAFETY: the caller's contract: `i < len`.
+        unsafe {
+            let result = f(p[1].cast::<A>().add(i).read());
+            p[0].cast::<R>().add(i).write_unaligned(R::put(result));
+        }
+    }
+}
+
+/// `fold!(Accumulator => Result: |acc, number| expression; …)`: the loops of an accumulator, and its one or
+/// two results.
+macro_rules! fold {
+    ($A:ty => $($R:ty: |$acc:pat_param, $number:pat_param| $e:expr);+ $(;)?) => {{
+        use $crate::accumulator as acc;
+        type A = $A;
+        const { assert!(size_of::<A>() <= acc::MAX_SIZE) };
+        let outputs = [$({
+            unsafe fn finish(p: [*mut u8; 2], len: usize, params: &$crate::Params) {
+                #[allow(unused_variables)]
+                let number = params.get::<f64>(0);
+                // SAFETY: the contract of `finish`.
+                unsafe {
+                    acc::finish::<A, $R>(p, len, |a| {
+                        let ($acc, $number) = (a, number);
+                        $e
+                    })
+                }
+            }
+            Some((<$R as $crate::Element>::DTYPE, finish as $crate::kernel::Loop<2>))
+        }),+];
+        acc::Fold {
+            input: <<A as acc::Accumulator>::Input as $crate::Element>::DTYPE,
+            size: size_of::<A>(),
+            clear: acc::clear::<A>,
+            along: $crate::simd::simd_loop!(2, |p, len, params| acc::along::<A>(p, len, params)),
+            across: $crate::simd::simd_loop!(2, |p, len, params| acc::across::<A>(p, len, params)),
+            join: acc::join::<A>,
+            states: acc::states::<A>,
+            outputs: acc::padded(outputs),
+            params: $crate::Params::NONE,
+        }
+    }};
+}
+pub(crate) use fold;
+
+/// One or two outputs as two.
+pub(crate) fn padded<const N: usize>(
+    outputs: [Option<(DType, Loop<2>)>; N],
+) -> [Option<(DType, Loop<2>)>; 2] {
+    std::array::from_fn(|i| outputs.get(i).copied().flatten())
+}

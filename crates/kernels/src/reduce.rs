@@ -1,0 +1,541 @@
+//! Reductions: many elements to one, along some dims.
+//!
+//! The formulas are accumulators; the order in which they meet the elements is decided here, by the
+//! shape alone: pairs of halves down to short runs, so that rounding errors stay small and no result depends on
+//! the number of threads.
+
+use crate::accumulator::{Fold, MAX_SIZE, fold};
+use crate::arithmetic::Fractional;
+use crate::element::Bool;
+use crate::lane::computed_in;
+use crate::operand::{BLOCK, Block, Operand, Staging};
+use crate::par::par_for;
+use crate::summaries::{
+    ComplexExponentials, Count, Exponentials, Extreme, Magnitude, NanSum, Norm, Order0, Order1,
+    Order2, OrderP, Place, Prod, Spread, Sum, Terms, Truth,
+};
+use crate::with_element;
+use crate::Params;
+use osteon_spec::{DType, Plan};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// A reduction, or what a scan makes of each beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The sum, divided by the number that the operation takes.
+    Mean,
+    /// The sum of what is not NaN.
+    NanSum,
+    /// Its mean.
+    NanMean,
+    /// Whether any element is true.
+    Any,
+    /// Whether all are.
+    All,
+    /// How many are.
+    CountNonzero,
+    /// The largest element, or NaN.
+    Amax,
+    /// The smallest element, or NaN.
+    Amin,
+    /// The largest element, or NaN, and the place of the first one.
+    Max,
+    /// The smallest element, or NaN, and the place of the first one.
+    Min,
+    /// The largest element and the place of the last one.
+    LastMax,
+    /// The smallest element and the place of the last one.
+    LastMin,
+    /// The norm of the order that the operation takes.
+    Norm,
+    /// The variance, with the correction that the operation takes, and the mean.
+    Var,
+    /// Its root, and the mean.
+    Std,
+    /// The logarithm of the sum of exponentials.
+    LogSumExp,
+    /// The largest element, and the sum of exponentials of the distances from it.
+    Exponentials,
+}
+
+/// A reduction, looked up for an operation and a dtype.
+#[derive(Clone, Copy, Debug)]
+pub struct Reducer {
+    pub(crate) fold: Fold,
+    /// The dtype that elements are converted to, before they are to what the loops take.
+    dtype: DType,
+}
+
+/// The reduction of elements of this dtype (others are converted to it first), with the number that the
+/// operation takes; none where it is not defined. Half precision is summed up in wider numbers and rounded once.
+pub fn reduce(op: ReduceOp, dtype: DType, number: f64) -> Option<Reducer> {
+    let computed = computed_in(dtype);
+    let ordered = match computed {
+        DType::U64 => DType::U64,
+        d if d.is_float() => d,
+        d if d.is_complex() => return lookup(op, computed, dtype, number),
+        _ => DType::I64,
+    };
+    lookup(op, ordered, dtype, number)
+}
+
+/// The reduction in the dtype of the loops: a float, a complex number, `int64` or `uint64`.
+fn lookup(op: ReduceOp, computed: DType, dtype: DType, number: f64) -> Option<Reducer> {
+    let fold = match op {
+        ReduceOp::Any => Some(fold!(Truth<false> => Bool: |a, _| a.0)),
+        ReduceOp::All => Some(fold!(Truth<true> => Bool: |a, _| a.0)),
+        ReduceOp::CountNonzero => Some(fold!(Count => i64: |a, _| a.0)),
+        ReduceOp::Sum => sums(op, computed),
+        ReduceOp::Prod => sums(op, computed),
+        ReduceOp::Amax => extremes::<true>(op, computed),
+        ReduceOp::Max | ReduceOp::LastMax => extremes::<true>(op, computed),
+        ReduceOp::Amin | ReduceOp::Min | ReduceOp::LastMin => extremes::<false>(op, computed),
+        ReduceOp::Norm => norms(computed, number),
+        _ => fractions(op, computed),
+    }?;
+    let mut fold = fold;
+    fold.params = Params::one(number);
+    Some(Reducer { fold, dtype })
+}
+
+fn sums(op: ReduceOp, dtype: DType) -> Option<Fold> {
+    macro_rules! of {
+        ($T:ty) => {
+            if op == ReduceOp::Sum {
+                fold!(Sum<$T> => $T: |a, _| <$T as crate::arithmetic::Arithmetic>::narrow(a.0))
+            } else {
+                fold!(Prod<$T> => $T: |a, _| <$T as crate::arithmetic::Arithmetic>::narrow(a.0))
+            }
+        };
+    }
+    if matches!(dtype, DType::I64 | DType::U64) {
+        return Some(of!(i64));
+    }
+    with_element!(float: dtype, T => of!(T)).or_else(|| with_element!(complex: dtype, T => of!(T)))
+}
+
+fn extremes<const MAX: bool>(op: ReduceOp, dtype: DType) -> Option<Fold> {
+    // The loops are items of their own, which see no parameter of this function.
+    macro_rules! of {
+        ($T:ty, $max:literal) => {
+            match op {
+                ReduceOp::Amax | ReduceOp::Amin => fold!(Extreme<$T, $max> => $T: |a, _| a.0),
+                ReduceOp::Max | ReduceOp::Min => {
+                    fold!(Place<$T, $max, false> => $T: |a, _| a.value; i64: |a, _| a.index)
+                }
+                _ => fold!(Place<$T, $max, true> => $T: |a, _| a.value; i64: |a, _| a.index),
+            }
+        };
+        ($T:ty) => {
+            if MAX { of!($T, true) } else { of!($T, false) }
+        };
+    }
+    match dtype {
+        DType::I64 => Some(of!(i64)),
+        DType::U64 => Some(of!(u64)),
+        _ => with_element!(float: dtype, T => of!(T)),
+    }
+}
+
+fn norms(dtype: DType, order: f64) -> Option<Fold> {
+    macro_rules! of {
+        ($T:ty, $N:ty) => {
+            fold!(Terms<$T, $N> => Real: |a, order| <$T>::real(<$N>::root(a.0, order)))
+        };
+        ($T:ty) => {{
+            type Real = <$T as crate::lane::Lane>::Real;
+            if order == f64::INFINITY {
+                fold!(Magnitude<$T, true> => Real: |a, _| <$T>::real(a.0))
+            } else if order == f64::NEG_INFINITY {
+                fold!(Magnitude<$T, false> => Real: |a, _| <$T>::real(a.0))
+            } else if order == 0.0 {
+                of!($T, Order0)
+            } else if order == 1.0 {
+                of!($T, Order1)
+            } else if order == 2.0 {
+                of!($T, Order2)
+            } else {
+                of!($T, OrderP)
+            }
+        }};
+    }
+    with_element!(float: dtype, T => of!(T)).or_else(|| with_element!(complex: dtype, T => of!(T)))
+}
+
+fn fractions(op: ReduceOp, dtype: DType) -> Option<Fold> {
+    macro_rules! common {
+        ($T:ty) => {{
+            type Real = <$T as crate::lane::Lane>::Real;
+            use crate::arithmetic::Arithmetic;
+            match op {
+                ReduceOp::Mean => Some(fold!(Sum<$T> => $T: |a, count| {
+                    <$T>::narrow(<$T>::scaled(a.0, 1.0 / count))
+                })),
+                ReduceOp::Var => Some(fold!(Spread<$T> =>
+                    Real: |a, correction| <$T>::real(a.variance(correction));
+                    $T: |a, _| a.mean()
+                )),
+                ReduceOp::Std => Some(fold!(Spread<$T> =>
+                    Real: |a, correction| <$T>::real(a.variance(correction).sqrt());
+                    $T: |a, _| a.mean()
+                )),
+                _ => None,
+            }
+        }};
+    }
+    macro_rules! real {
+        ($T:ty) => {{
+            use crate::arithmetic::Arithmetic;
+            match op {
+                ReduceOp::NanSum => Some(fold!(NanSum<$T> => $T: |a, _| <$T>::narrow(a.sum))),
+                ReduceOp::NanMean => Some(fold!(NanSum<$T> => $T: |a, _| {
+                    <$T>::narrow(a.sum / a.count)
+                })),
+                ReduceOp::LogSumExp => Some(fold!(Exponentials<$T> => $T: |a, _| a.log())),
+                ReduceOp::Exponentials => Some(fold!(Exponentials<$T> =>
+                    $T: |a, _| a.max;
+                    $T: |a, _| <$T>::narrow(a.sum)
+                )),
+                _ => common!($T),
+            }
+        }};
+    }
+    macro_rules! complex {
+        ($T:ty) => {
+            match op {
+                ReduceOp::LogSumExp => Some(fold!(ComplexExponentials<$T> => $T: |a, _| a.log())),
+                _ => common!($T),
+            }
+        };
+    }
+    with_element!(float: dtype, T => real!(T))
+        .or_else(|| with_element!(complex: dtype, T => complex!(T)))
+        .flatten()
+}
+
+/// Elements in a block of the reduced dims that is added up without splitting it further.
+const SHORT: usize = 4096;
+
+/// Rows, likewise, where the accumulators of many results grow side by side.
+const FEW_ROWS: usize = 128;
+
+/// Accumulators that grow side by side.
+const WIDE: usize = 256;
+
+/// Elements for one thread to begin with, at least.
+const GRAIN: usize = 1 << 15;
+
+/// Accumulators of parts that threads work on, all together.
+const PARTIAL: usize = 2048;
+
+/// Accumulators on the stack.
+#[repr(C, align(64))]
+pub(crate) struct Accumulators<const N: usize>(MaybeUninit<[[u8; MAX_SIZE]; N]>);
+
+impl<const N: usize> Accumulators<N> {
+    pub(crate) const NEW: Self = Accumulators(MaybeUninit::uninit());
+
+    pub(crate) fn ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// A destination of results: its first byte and its dtype.
+pub type Out = Option<(*mut u8, DType)>;
+
+impl Reducer {
+    /// The dtypes of the results as the loops give them; they are converted to what is asked for.
+    pub fn dtypes(&self) -> [Option<DType>; 2] {
+        self.fold.outputs.map(|o| o.map(|(dtype, _)| dtype))
+    }
+
+    /// The input in the form that the loops take.
+    pub(crate) fn input(&self, ptr: *const u8, plan: Plan<1>, own: DType) -> Operand {
+        let wanted = self.fold.input;
+        let via = (self.dtype != wanted && own != self.dtype && wanted != DType::Bool)
+            .then_some(self.dtype);
+        Operand::new(ptr.cast_mut(), plan, own, own, via, wanted)
+    }
+
+    /// A destination, for results of output `k`.
+    pub(crate) fn output(&self, k: usize, out: Out, plan: Plan<1>) -> Option<Output> {
+        let ((ptr, own), (from, finish)) = (out?, self.fold.outputs[k]?);
+        Some(Output { operand: Operand::new(ptr, plan, own, from, None, own), finish })
+    }
+
+    /// Reduces elements of dtype `own` at `src`: for each element of `kept` (source, and both
+    /// destinations), those of `reduced` from there, in the order of that plan.
+    ///
+    /// # Safety
+    /// The walk contract (see the [crate] documentation), of all positions of `kept` and `reduced` together.
+    pub unsafe fn run(
+        &self,
+        kept: &Plan<3>,
+        reduced: &Plan<1>,
+        src: *const u8,
+        own: DType,
+        outs: [Out; 2],
+    ) {
+        let walk = Walk::new(self, kept, reduced, src, own, outs);
+        let (results, each) = (kept.numel(), reduced.numel());
+        // Few results of many elements: threads share the elements. Whether they do, and how, is the shape's to say.
+        let parts = if results > 0 && results <= PARTIAL / 2 {
+            (PARTIAL / results).min(each).min(results.saturating_mul(each) / GRAIN)
+        } else {
+            0
+        };
+        if parts >= 2 {
+            // SAFETY: the caller's contract.
+            unsafe { walk.in_parts(parts) };
+            return;
+        }
+        let grain = (GRAIN / each.max(1)).max(if walk.is_across { 64 } else { 1 });
+        par_for(results, grain, |range| {
+            let walk = &walk;
+            let mut accs = Accumulators::<WIDE>::NEW;
+            for start in range.clone().step_by(WIDE) {
+                let part = start..range.end.min(start + WIDE);
+                // SAFETY: the caller's contract; threads have results of their own.
+                unsafe {
+                    walk.accumulate(&part, 0..each, accs.ptr());
+                    walk.finish(&part, accs.ptr());
+                }
+            }
+        });
+    }
+}
+
+/// Where results go.
+pub(crate) struct Output {
+    operand: Operand,
+    finish: crate::kernel::Loop<2>,
+}
+
+impl Output {
+    /// Writes the results of these accumulators, [`BLOCK`] at most.
+    ///
+    /// # Safety
+    /// As many accumulators lie at `accs` as the part has positions, which may be written.
+    pub(crate) unsafe fn write(&self, part: &Range<usize>, accs: *mut u8, params: &Params) {
+        let (mut block, mut scratch) = (Block::NEW, Block::NEW);
+        // SAFETY: the caller's contract; a block has room for the results.
+        unsafe {
+            (self.finish)([block.ptr(), accs], part.len(), params);
+            self.operand.store(part, &mut block, &mut scratch);
+        }
+    }
+
+    /// Moves the destination.
+    pub(crate) fn at(&mut self, ptr: *mut u8) {
+        self.operand.ptr = ptr;
+    }
+}
+
+/// A reduction at work.
+struct Walk<'a> {
+    reducer: &'a Reducer,
+    kept: &'a Plan<3>,
+    reduced: &'a Plan<1>,
+    src: *const u8,
+    own: DType,
+    /// The accumulators of neighbouring results grow side by side.
+    is_across: bool,
+    /// The reduced elements are one dense run of the loops' dtype.
+    is_dense: bool,
+    outputs: [Option<Output>; 2],
+}
+
+// SAFETY: threads read the source and write disjoint results.
+unsafe impl Sync for Walk<'_> {}
+
+impl<'a> Walk<'a> {
+    fn new(
+        reducer: &'a Reducer,
+        kept: &'a Plan<3>,
+        reduced: &'a Plan<1>,
+        src: *const u8,
+        own: DType,
+        outs: [Out; 2],
+    ) -> Walk<'a> {
+        let [first, second] = outs;
+        let (inner, row) = (reduced.inner(), kept.inner());
+        let is_across = row.size >= 4
+            && reduced.numel() > 1
+            && row.strides[0].unsigned_abs() < inner.strides[0].unsigned_abs();
+        let form = reducer.input(src, reduced.clone(), own);
+        Walk {
+            reducer,
+            kept,
+            reduced,
+            src,
+            own,
+            is_across,
+            is_dense: reduced.dims().len() <= 1 && form.in_loop_form(&(0..reduced.numel())).is_some(),
+            outputs: [
+                reducer.output(0, first, kept.select([1])),
+                reducer.output(1, second, kept.select([2])),
+            ],
+        }
+    }
+
+    /// Accumulates this part of the elements for this part of the results, [`WIDE`] at most, into
+    /// accumulators, whatever they are.
+    ///
+    /// # Safety
+    /// The contract of [`Reducer::run`]; there is room for the accumulators.
+    unsafe fn accumulate(&self, part: &Range<usize>, elements: Range<usize>, accs: *mut u8) {
+        let fold = &self.reducer.fold;
+        // SAFETY: for the whole body: the caller's contract.
+        unsafe {
+            (fold.clear)([accs], part.len(), &fold.params);
+            let mut staging = Staging::NEW;
+            if self.is_across {
+                let mut row = self.reducer.input(self.src, self.kept.select([0]), self.own);
+                return self.across(&mut row, part, elements, accs, &mut staging);
+            }
+            let mut acc = accs;
+            let mut run = self.reducer.input(self.src, self.reduced.clone(), self.own);
+            self.kept.for_each_run_in(part.clone(), |[offset, ..], len, [stride, ..]| {
+                for i in 0..len as isize {
+                    run.ptr = self.src.cast_mut().wrapping_offset(offset + i * stride);
+                    self.along(&run, elements.clone(), acc, &mut staging);
+                    acc = acc.wrapping_add(fold.size);
+                }
+            });
+        }
+    }
+
+    /// Takes these elements into one accumulator.
+    ///
+    /// # Safety
+    /// As [`Walk::accumulate`].
+    unsafe fn along(&self, run: &Operand, elements: Range<usize>, acc: *mut u8, staging: &mut Staging) {
+        let fold = &self.reducer.fold;
+        // SAFETY: for the whole body: the caller's contract.
+        unsafe {
+            if elements.len() > SHORT {
+                let half = (elements.len() / 2).next_multiple_of(SHORT);
+                let middle = elements.start + half.min(elements.len() - 1);
+                let mut later = Accumulators::<1>::NEW;
+                (fold.clear)([later.ptr()], 1, &fold.params);
+                self.along(run, elements.start..middle, acc, staging);
+                self.along(run, middle..elements.end, later.ptr(), staging);
+                return (fold.join)([acc, later.ptr()], 1, &fold.params);
+            }
+            if self.is_dense {
+                let at = self.reduced.offsets()[0] + (elements.start * self.own.size()) as isize;
+                return (fold.along)([acc, run.ptr.offset(at)], elements.len(), &fold.params);
+            }
+            let mut scratch = Block::NEW;
+            for start in elements.clone().step_by(BLOCK) {
+                let part = start..elements.end.min(start + BLOCK);
+                let ptr = run.load(&part, staging, &mut scratch);
+                (fold.along)([acc, ptr], part.len(), &fold.params);
+            }
+        }
+    }
+
+    /// Takes these elements of a row of results into an accumulator for each.
+    ///
+    /// # Safety
+    /// As [`Walk::accumulate`].
+    unsafe fn across(
+        &self,
+        row: &mut Operand,
+        part: &Range<usize>,
+        elements: Range<usize>,
+        accs: *mut u8,
+        staging: &mut Staging,
+    ) {
+        let fold = &self.reducer.fold;
+        // SAFETY: for the whole body: the caller's contract.
+        unsafe {
+            if elements.len() > FEW_ROWS {
+                let half = (elements.len() / 2).next_multiple_of(FEW_ROWS);
+                let middle = elements.start + half.min(elements.len() - 1);
+                let mut later = Accumulators::<WIDE>::NEW;
+                (fold.clear)([later.ptr()], part.len(), &fold.params);
+                self.across(row, part, elements.start..middle, accs, staging);
+                self.across(row, part, middle..elements.end, later.ptr(), staging);
+                return (fold.join)([accs, later.ptr()], part.len(), &fold.params);
+            }
+            row.ptr = self.src.cast_mut();
+            let base = row.in_loop_form(part);
+            let mut scratch = Block::NEW;
+            self.reduced.for_each_run_in(elements, |[offset], len, [stride]| {
+                for i in 0..len as isize {
+                    let at = offset + i * stride;
+                    let ptr = match base {
+                        Some(base) => base.wrapping_offset(at),
+                        None => {
+                            row.ptr = self.src.cast_mut().wrapping_offset(at);
+                            row.load(part, staging, &mut scratch)
+                        }
+                    };
+                    (fold.across)([accs, ptr], part.len(), &fold.params);
+                }
+            });
+        }
+    }
+
+    /// Writes the results of a part, whose accumulators these are.
+    ///
+    /// # Safety
+    /// As [`Walk::accumulate`].
+    unsafe fn finish(&self, part: &Range<usize>, accs: *mut u8) {
+        for output in self.outputs.iter().flatten() {
+            // SAFETY: the caller's contract.
+            unsafe { output.write(part, accs, &self.reducer.fold.params) };
+        }
+    }
+
+    /// Reduces with the elements in parts, which threads share.
+    ///
+    /// # Safety
+    /// The contract of [`Reducer::run`]; [`PARTIAL`] holds an accumulator for each result in each part.
+    unsafe fn in_parts(&self, parts: usize) {
+        let fold = &self.reducer.fold;
+        let (results, elements) = (self.kept.numel(), self.reduced.numel());
+        let mut partial = Accumulators::<PARTIAL>::NEW;
+        let base = Shared(partial.ptr());
+        let at = |part: usize, result: usize| {
+            let base = &base;
+            base.0.wrapping_add((part * results + result) * fold.size)
+        };
+        let bound = |part: usize| part * (elements / parts) + part.min(elements % parts);
+        par_for(parts, 1, |range| {
+            for part in range {
+                for start in (0..results).step_by(WIDE) {
+                    let these = start..results.min(start + WIDE);
+                    // SAFETY: the caller's contract; each part has accumulators of its own.
+                    unsafe { self.accumulate(&these, bound(part)..bound(part + 1), at(part, start)) };
+                }
+            }
+        });
+        // Neighbours join, then pairs of neighbours, and so on.
+        let mut step = 1;
+        while step < parts {
+            for part in (0..parts - step).step_by(2 * step) {
+                // SAFETY: both are within `partial`.
+                unsafe { (fold.join)([at(part, 0), at(part + step, 0)], results, &fold.params) };
+            }
+            step *= 2;
+        }
+        for start in (0..results).step_by(WIDE) {
+            let these = start..results.min(start + WIDE);
+            // SAFETY: the caller's contract.
+            unsafe { self.finish(&these, at(0, start)) };
+        }
+    }
+}
+
+/// What several threads write at different places.
+struct Shared(*mut u8);
+
+// SAFETY: each thread writes accumulators of its own.
+unsafe impl Sync for Shared {}

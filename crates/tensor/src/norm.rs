@@ -1,0 +1,386 @@
+//! Normalisations: one reduction, a little arithmetic on its results, then one loop over the elements.
+
+use crate::backend::{Arg, backend};
+use crate::elementwise::other_device;
+use crate::reduce::{Reduce, check_fractional};
+use crate::softmax::accurate;
+use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View};
+use osteon_kernels::ReduceOp;
+use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar};
+
+/// What a normalisation multiplies by and adds at the end, both optional.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Affine<'a> {
+    /// The factors.
+    pub weight: Option<&'a View>,
+    /// The summands.
+    pub bias: Option<&'a View>,
+}
+
+/// The running statistics of [`View::batch_norm`].
+#[derive(Clone, Copy, Debug)]
+pub struct Running<'a> {
+    /// The mean of each channel.
+    pub mean: &'a View,
+    /// The variance of each channel.
+    pub var: &'a View,
+}
+
+fn shape_error(op: &'static str, message: String) -> Error {
+    Error::new(Kind::Shape, message).op(op)
+}
+
+/// A small operation on statistics.
+#[track_caller]
+fn of<'a>(name: &'static str, op: BinaryOp, a: &'a View, b: impl Into<Arg<'a>>) -> Result<View> {
+    let args = [Arg::View(a), b.into()];
+    Call { name, op: Op::Binary(op), compute: Compute::Promoted, args: &args, numbers: &[] }.fresh()
+}
+
+/// `1 / sqrt(var + eps)`.
+#[track_caller]
+fn inverse_root(name: &'static str, var: &View, eps: f64) -> Result<View> {
+    let sum = of(name, BinaryOp::Add, var, eps)?;
+    let (op, args) = (Op::Unary(UnaryOp::Rsqrt), [Arg::View(&sum)]);
+    Call { name, op, compute: Compute::Promoted, args: &args, numbers: &[] }.in_place(&sum)?;
+    Ok(sum)
+}
+
+impl View {
+    /// Mean and `1 / sqrt(variance + eps)` over dims, which stay with size 1.
+    #[track_caller]
+    fn moments(&self, name: &'static str, dims: &[isize], eps: f64) -> Result<[View; 2]> {
+        check_real(self, name)?;
+        let dtype = self.dtype();
+        let how = Reduce { name, op: ReduceOp::Var, dims, keepdim: true, dtype, number: 0.0 };
+        let (var, mean) = how.both(self, [accurate(dtype); 2])?;
+        Ok([mean, inverse_root(name, &var, eps)?])
+    }
+
+    /// `(x - mean) · scale · weight + bias` in a storage of its own.
+    #[track_caller]
+    fn normalized(
+        &self,
+        name: &'static str,
+        layout: Layout,
+        [mean, scale]: [Arg<'_>; 2],
+        affine: Affine<'_>,
+    ) -> Result<View> {
+        let out = View::alloc(layout, self.dtype(), &self.device(), name)?;
+        self.normalize_into(name, &out, [mean, scale], affine)?;
+        Ok(out)
+    }
+
+    fn normalize_into(
+        &self,
+        name: &'static str,
+        out: &View,
+        [mean, scale]: [Arg<'_>; 2],
+        affine: Affine<'_>,
+    ) -> Result<()> {
+        let or = |view, absent: f64| match view {
+            Some(view) => Arg::View(view),
+            None => Arg::Number(Scalar::Float(absent)),
+        };
+        let args = [self.into(), mean, scale, or(affine.weight, 1.0), or(affine.bias, 0.0)];
+        backend(self.device()).normalize(self.dtype(), out, args).map_err(|e| e.op(name))
+    }
+
+    /// The layout that normalisations of images keep: channels last where the input is so, else row-major.
+    fn image_layout(&self, name: &'static str) -> Result<Layout> {
+        let format = match self.layout().is_channels_last() {
+            true => MemoryFormat::ChannelsLast,
+            false => MemoryFormat::Contiguous,
+        };
+        self.layout().like(format).map_err(|e| e.op(name))
+    }
+
+    /// Elements less the mean of the last dims, divided by the root of their variance and `eps`: `(x - mean) / sqrt(var +
+    /// eps) · weight + bias`. The result is contiguous.
+    ///
+    /// # Errors
+    /// A `shape` that is not that of the last dims; a weight or bias of another shape; a dtype without fractions; out of
+    /// memory.
+    #[track_caller]
+    pub fn layer_norm(&self, shape: &[usize], affine: Affine<'_>, eps: f64) -> Result<View> {
+        let name = "layer_norm";
+        let dims = self.last_dims(name, shape)?;
+        self.check_affine(name, affine, shape)?;
+        let [mean, scale] = self.moments(name, &dims, eps)?;
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
+        self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine)
+    }
+
+    /// Elements divided by the root of the mean square of the last dims: `x / sqrt(mean(x²) + eps) · weight`. Without
+    /// `eps`, it is the dtype's smallest step from 1 (of `float32` for half precision).
+    ///
+    /// # Errors
+    /// As [`View::layer_norm`].
+    #[track_caller]
+    pub fn rms_norm(
+        &self,
+        shape: &[usize],
+        weight: Option<&View>,
+        eps: Option<f64>,
+    ) -> Result<View> {
+        let name = "rms_norm";
+        let dims = self.last_dims(name, shape)?;
+        let affine = Affine { weight, bias: None };
+        self.check_affine(name, affine, shape)?;
+        check_fractional(self.dtype(), name)?;
+        let (dtype, real) = (self.dtype(), accurate(self.dtype().to_real()));
+        let eps = eps.unwrap_or(match real.size() {
+            4 => f32::EPSILON as f64,
+            _ => f64::EPSILON,
+        });
+        let count = shape.iter().product::<usize>() as f64;
+        let how =
+            Reduce { name, op: ReduceOp::Norm, dims: &dims, keepdim: true, dtype, number: 2.0 };
+        let norm = how.one(self, real)?;
+        let root = of(name, BinaryOp::Mul, &norm, 1.0 / count.sqrt())?;
+        let square = of(name, BinaryOp::Mul, &root, &root)?;
+        let scale = inverse_root(name, &square, eps)?;
+        self.normalized(name, self.image_layout(name)?, [0.0.into(), (&scale).into()], affine)
+    }
+
+    /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`. With `training` both are of
+    /// these elements, and go into the running ones with weight `momentum`; else they are the running ones.
+    ///
+    /// # Errors
+    /// Fewer than two dims; no running statistics where they are needed; statistics, a weight or bias that are not one number
+    /// for each channel; one element for each channel in training; a dtype without fractions; out of memory.
+    #[track_caller]
+    pub fn batch_norm(
+        &self,
+        running: Option<Running<'_>>,
+        affine: Affine<'_>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<View> {
+        let name = "batch_norm";
+        check_real(self, name)?;
+        let channels = self.channels(name)?;
+        self.check_affine(name, affine, &[channels])?;
+        if let Some(Running { mean, var }) = running {
+            self.check_affine(name, Affine { weight: Some(mean), bias: Some(var) }, &[channels])?;
+        }
+        let column = |view: &View| {
+            let mut sizes = vec![1; self.dim() - 1];
+            sizes[0] = channels as isize;
+            view.view(&sizes)
+        };
+        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
+        let (weight, bias) = (weight?, bias?);
+        let affine = Affine { weight: weight.as_ref(), bias: bias.as_ref() };
+        let layout = self.image_layout(name)?;
+        if !training {
+            let Some(Running { mean, var }) = running else {
+                return Err(Error::new(Kind::Value, "running statistics are needed outside training").op(name));
+            };
+            let scale = column(&inverse_root(name, &in_accurate(var)?, eps)?)?;
+            let mean = column(mean)?;
+            return self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine);
+        }
+        let count = self.numel() / channels.max(1);
+        if count == 1 {
+            return Err(shape_error(
+                name,
+                format!("expected more than one value for each channel in training, got shape {:?}", self.shape()),
+            ));
+        }
+        let dims: Dims = (0..self.dim()).filter(|&d| d != 1).collect();
+        let dims: Vec<isize> = dims.iter().map(|&d| d as isize).collect();
+        let dtype = self.dtype();
+        let how = Reduce { name, op: ReduceOp::Var, dims: &dims, keepdim: false, dtype, number: 0.0 };
+        let (var, mean) = how.both(self, [accurate(dtype); 2])?;
+        let scale = column(&inverse_root(name, &var, eps)?)?;
+        let center = column(&mean)?;
+        let out = self.normalized(name, layout, [(&center).into(), (&scale).into()], affine)?;
+        if let Some(running) = running {
+            // The running variance is that of a sample.
+            let n = count as f64;
+            follow(name, running.mean, &mean, momentum, 1.0)?;
+            follow(name, running.var, &var, momentum, n / (n - 1.0))?;
+        }
+        Ok(out)
+    }
+
+    /// [`View::layer_norm`] over all dims but the first, for each of several groups of channels (dim 1), and with a weight and bias
+    /// for each channel.
+    ///
+    /// # Errors
+    /// Fewer than two dims; channels that the groups do not divide; a weight or bias that is not one number for each channel; a
+    /// dtype without fractions; out of memory.
+    #[track_caller]
+    pub fn group_norm(&self, groups: usize, affine: Affine<'_>, eps: f64) -> Result<View> {
+        let name = "group_norm";
+        let channels = self.channels(name)?;
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            return Err(shape_error(
+                name,
+                format!("{channels} channels (dim 1) do not make {groups} groups of one size"),
+            ));
+        }
+        self.check_affine(name, affine, &[channels])?;
+        // Two dims in place of the channels, which any strides allow.
+        let sizes = [groups as isize, (channels / groups) as isize];
+        let x = self.unflatten(1, &sizes)?;
+        let dims: Vec<isize> = (2..x.dim() as isize).collect();
+        let if_one = shape_error(
+            name,
+            format!("expected more than one value for each group, got shape {:?}", self.shape()),
+        );
+        if x.shape()[0] * x.shape()[2..].iter().product::<usize>() == 1 {
+            return Err(if_one);
+        }
+        let column = |view: &View| {
+            let mut shape = vec![1; x.dim() - 1];
+            shape[..2].copy_from_slice(&sizes);
+            view.view(&shape)
+        };
+        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
+        let (weight, bias) = (weight?, bias?);
+        let affine = Affine { weight: weight.as_ref(), bias: bias.as_ref() };
+        let [mean, scale] = x.moments(name, &dims, eps)?;
+        let out = View::alloc(self.image_layout(name)?, self.dtype(), &self.device(), name)?;
+        let split = out.unflatten(1, &sizes)?;
+        x.normalize_into(name, &split, [(&mean).into(), (&scale).into()], affine)?;
+        Ok(out)
+    }
+
+    /// [`View::batch_norm`] of each first index on its own, by its own statistics. The result is contiguous.
+    ///
+    /// # Errors
+    /// Fewer than three dims; one element for each channel; as [`View::batch_norm`].
+    #[track_caller]
+    pub fn instance_norm(&self, affine: Affine<'_>, eps: f64) -> Result<View> {
+        let name = "instance_norm";
+        let channels = self.channels(name)?;
+        self.check_affine(name, affine, &[channels])?;
+        if self.shape()[2..].iter().product::<usize>() == 1 {
+            return Err(shape_error(
+                name,
+                format!("expected more than one element for each channel, got shape {:?}", self.shape()),
+            ));
+        }
+        let dims: Vec<isize> = (2..self.dim() as isize).collect();
+        let column = |view: &View| {
+            let mut sizes = vec![1; self.dim() - 1];
+            sizes[0] = channels as isize;
+            view.view(&sizes)
+        };
+        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
+        let (weight, bias) = (weight?, bias?);
+        let affine = Affine { weight: weight.as_ref(), bias: bias.as_ref() };
+        let [mean, scale] = self.moments(name, &dims, eps)?;
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
+        self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine)
+    }
+
+    /// Elements divided by the norm of a dim, or by `eps` where that is larger.
+    ///
+    /// # Errors
+    /// A dtype without fractions; a dim out of range; out of memory.
+    #[track_caller]
+    pub fn normalize(&self, order: f64, dim: isize, eps: f64) -> Result<View> {
+        let name = "normalize";
+        // The one dim of a 0-dim tensor is left to it.
+        let norm = self.vector_norm(order, &[dim], true, None)?;
+        let divisor = of(name, BinaryOp::Maximum, &norm, eps)?;
+        of(name, BinaryOp::Div, self, &divisor)
+    }
+
+    /// The cosine of the angle between two along a dim; norms below `eps` count as `eps`.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast; dtypes without fractions; a dim out of range; out of memory.
+    #[track_caller]
+    pub fn cosine_similarity(&self, other: &View, dim: isize, eps: f64) -> Result<View> {
+        let name = "cosine_similarity";
+        let shape = osteon_spec::broadcast_shapes(&[self.shape(), other.shape()])
+            .map_err(|e| e.op(name))?;
+        let sizes: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+        let dtype = self.dtype().promote(other.dtype()).map_err(|e| e.op(name))?;
+        check_fractional(dtype, name)?;
+        let unit = |x: &View| {
+            let x = x.expand(&sizes)?.to_dtype(dtype)?;
+            x.normalize(2.0, dim, eps)
+        };
+        of(name, BinaryOp::Mul, &unit(self)?, &unit(other)?)?.sum(&[dim], false, None)
+    }
+
+    /// The last dims, whose sizes these are.
+    fn last_dims(&self, name: &'static str, shape: &[usize]) -> Result<Vec<isize>> {
+        if shape.is_empty() || !self.shape().ends_with(shape) {
+            return Err(shape_error(
+                name,
+                format!("expected at least one size, those of the last dims of {:?}, got {shape:?}", self.shape()),
+            ));
+        }
+        Ok((self.dim() - shape.len()..self.dim()).map(|d| d as isize).collect())
+    }
+
+    /// The size of dim 1.
+    fn channels(&self, name: &'static str) -> Result<usize> {
+        match self.shape() {
+            [_, channels, ..] => Ok(*channels),
+            shape => Err(shape_error(
+                name,
+                format!("expected at least two dims, batch and channels, got shape {shape:?}"),
+            )),
+        }
+    }
+
+    /// Checks the shape, dtype and device of weight and bias: they may be wider than half precision.
+    fn check_affine(&self, name: &'static str, affine: Affine<'_>, shape: &[usize]) -> Result<()> {
+        for view in [affine.weight, affine.bias].into_iter().flatten() {
+            if view.device() != self.device() {
+                return Err(other_device(self.device(), view.device()).op(name));
+            }
+            if view.shape() != shape {
+                return Err(shape_error(
+                    name,
+                    format!("expected weight, bias and statistics of shape {shape:?}, got {:?}", view.shape()),
+                ));
+            }
+            if ![self.dtype(), accurate(self.dtype())].contains(&view.dtype()) {
+                return Err(Error::new(
+                    Kind::DType,
+                    format!("expected weight, bias and statistics of {}, got {}", self.dtype(), view.dtype()),
+                )
+                .op(name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks that a dtype is a float.
+fn check_real(x: &View, name: &'static str) -> Result<()> {
+    check_fractional(x.dtype(), name)?;
+    if x.dtype().is_complex() {
+        return Err(Error::new(Kind::DType, "not defined for complex numbers").op(name));
+    }
+    Ok(())
+}
+
+/// Statistics in the dtype that they are kept in.
+fn in_accurate(view: &View) -> Result<View> {
+    view.to_dtype(accurate(view.dtype()))
+}
+
+/// `running = (1 - momentum) · running + momentum · factor · now`.
+fn follow(
+    name: &'static str,
+    running: &View,
+    now: &View,
+    momentum: f64,
+    factor: f64,
+) -> Result<()> {
+    let call = |op: BinaryOp, args: &[Arg<'_>; 2], numbers: &[Scalar]| {
+        Call { name, op: Op::Binary(op), compute: Compute::Promoted, args, numbers }.in_place(running)
+    };
+    call(BinaryOp::Mul, &[running.into(), (1.0 - momentum).into()], &[])?;
+    call(BinaryOp::AddScaled, &[running.into(), now.into()], &[Scalar::Float(momentum * factor)])
+}
