@@ -36,12 +36,22 @@ pub struct BatchNorm<'a> {
 impl Default for BatchNorm<'_> {
     /// PyTorch's: no weight and bias, not in training, a momentum of 0.1, `eps` of 1e-5.
     fn default() -> Self {
-        BatchNorm { running: None, weight: None, bias: None, training: false, momentum: 0.1, eps: 1e-5 }
+        BatchNorm {
+            running: None,
+            weight: None,
+            bias: None,
+            training: false,
+            momentum: 0.1,
+            eps: 1e-5,
+        }
     }
 }
 
 fn affine<'a>(weight: Option<&'a Tensor>, bias: Option<&'a Tensor>) -> Affine<'a> {
-    Affine { weight: weight.map(Tensor::as_view), bias: bias.map(Tensor::as_view) }
+    Affine {
+        weight: weight.map(Tensor::as_view),
+        bias: bias.map(Tensor::as_view),
+    }
 }
 
 impl Tensor {
@@ -59,8 +69,15 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn vector_norm(&self, order: f64, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().vector_norm(order, dims.as_ref(), keepdim, None).map(Tensor::from_view)
+    pub fn vector_norm(
+        &self,
+        order: f64,
+        dims: impl AsRef<[isize]>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .vector_norm(order, dims.as_ref(), keepdim, None)
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::vector_norm`] of elements converted to a dtype first, on the way.
@@ -75,7 +92,9 @@ impl Tensor {
         keepdim: bool,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.as_view().vector_norm(order, dims.as_ref(), keepdim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .vector_norm(order, dims.as_ref(), keepdim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// The norm of an order of all elements, whatever the shape: `vector_norm` over all dims.
@@ -90,7 +109,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn norm(&self, order: f64) -> Result<Tensor> {
-        self.as_view().vector_norm(order, &[], false, None).map(Tensor::from_view)
+        self.as_view()
+            .vector_norm(order, &[], false, None)
+            .map(Tensor::from_view)
     }
 
     /// A norm of the matrices that two dims make.
@@ -138,6 +159,8 @@ impl Tensor {
         let sums = self.vector_norm(1.0, [along as isize], keepdim)?;
         let across = across - usize::from(!keepdim && across > along);
         match order > 0.0 {
+            // The largest of no sums is 0.
+            true if sums.shape()[across] == 0 => sums.sum_dims([across as isize], keepdim),
             true => sums.amax([across as isize], keepdim),
             false => sums.amin([across as isize], keepdim),
         }
@@ -156,7 +179,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dist(&self, other: &Tensor, order: f64) -> Result<Tensor> {
-        self.as_view().dist(other.as_view(), order).map(Tensor::from_view)
+        self.as_view()
+            .dist(other.as_view(), order)
+            .map(Tensor::from_view)
     }
 
     /// `e^x / Σ e^x` along a dim, without overflow on the way.
@@ -181,7 +206,9 @@ impl Tensor {
     /// Integers and complex numbers; a dim out of range; out of memory.
     #[track_caller]
     pub fn softmax_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view().softmax(dim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .softmax(dim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// The logarithm of [`Tensor::softmax`], also where that is too small to be told from 0.
@@ -206,7 +233,9 @@ impl Tensor {
     /// Integers and complex numbers; a dim out of range; out of memory.
     #[track_caller]
     pub fn log_softmax_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view().log_softmax(dim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .log_softmax(dim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::softmax`] of `-x`.
@@ -224,7 +253,9 @@ impl Tensor {
     /// Integers and complex numbers; a dim out of range; out of memory.
     #[track_caller]
     pub fn softmin_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view().softmin(dim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .softmin(dim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// Elements less the mean of the last dims, whose sizes are `shape`, divided by the root of their variance and `eps`; then times
@@ -247,7 +278,9 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        self.as_view().layer_norm(shape.as_ref(), affine(weight, bias), eps).map(Tensor::from_view)
+        self.as_view()
+            .layer_norm(shape.as_ref(), affine(weight, bias), eps)
+            .map(Tensor::from_view)
     }
 
     /// Elements divided by the root of the mean square of the last dims, whose sizes are `shape`, and `eps`; then times `weight`.
@@ -269,7 +302,9 @@ impl Tensor {
         weight: Option<&Tensor>,
         eps: Option<f64>,
     ) -> Result<Tensor> {
-        self.as_view().rms_norm(shape.as_ref(), weight.map(Tensor::as_view), eps).map(Tensor::from_view)
+        self.as_view()
+            .rms_norm(shape.as_ref(), weight.map(Tensor::as_view), eps)
+            .map(Tensor::from_view)
     }
 
     /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`; then times `weight` plus
@@ -290,11 +325,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn batch_norm(&self, how: &BatchNorm<'_>) -> Result<Tensor> {
-        let running = how
-            .running
-            .map(|(mean, var)| Running { mean: mean.as_view(), var: var.as_view() });
+        let running = how.running.map(|(mean, var)| Running {
+            mean: mean.as_view(),
+            var: var.as_view(),
+        });
         self.as_view()
-            .batch_norm(running, affine(how.weight, how.bias), how.training, how.momentum, how.eps)
+            .batch_norm(
+                running,
+                affine(how.weight, how.bias),
+                how.training,
+                how.momentum,
+                how.eps,
+            )
             .map(Tensor::from_view)
     }
 
@@ -311,7 +353,9 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        self.as_view().group_norm(groups, affine(weight, bias), eps).map(Tensor::from_view)
+        self.as_view()
+            .group_norm(groups, affine(weight, bias), eps)
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::batch_norm`] of each first index on its own, by its own statistics. The result is contiguous.
@@ -325,7 +369,9 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        self.as_view().instance_norm(affine(weight, bias), eps).map(Tensor::from_view)
+        self.as_view()
+            .instance_norm(affine(weight, bias), eps)
+            .map(Tensor::from_view)
     }
 
     /// Elements divided by the norm of an order of a dim, or by `eps` where that is larger.
@@ -341,7 +387,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn normalize(&self, order: f64, dim: isize, eps: f64) -> Result<Tensor> {
-        self.as_view().normalize(order, dim, eps).map(Tensor::from_view)
+        self.as_view()
+            .normalize(order, dim, eps)
+            .map(Tensor::from_view)
     }
 
     /// The cosine of the angle between two along a dim; norms below `eps` count as `eps`.
@@ -357,6 +405,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cosine_similarity(&self, other: &Tensor, dim: isize, eps: f64) -> Result<Tensor> {
-        self.as_view().cosine_similarity(other.as_view(), dim, eps).map(Tensor::from_view)
+        self.as_view()
+            .cosine_similarity(other.as_view(), dim, eps)
+            .map(Tensor::from_view)
     }
 }

@@ -43,7 +43,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().sum(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+        self.as_view()
+            .sum(dims.as_ref(), keepdim, None)
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::sum_dims`] with the elements converted to a dtype first, on the way.
@@ -59,7 +61,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum_in(&self, dims: impl AsRef<[isize]>, keepdim: bool, dtype: DType) -> Result<Tensor> {
-        self.as_view().sum(dims.as_ref(), keepdim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .sum(dims.as_ref(), keepdim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// The product of all elements: `int64` of integers and `bool`.
@@ -91,7 +95,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn prod_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
-        self.as_view().prod(&[dim], keepdim, None).map(Tensor::from_view)
+        self.as_view()
+            .prod(&[dim], keepdim, None)
+            .map(Tensor::from_view)
     }
 
     /// The product along a dim, or of all elements, converted to a dtype first, on the way.
@@ -100,7 +106,9 @@ impl Tensor {
     /// A dim out of range; out of memory.
     #[track_caller]
     pub fn prod_in(&self, dim: Option<isize>, keepdim: bool, dtype: DType) -> Result<Tensor> {
-        self.as_view().prod(dim.as_slice(), keepdim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .prod(dim.as_slice(), keepdim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// The mean of all elements.
@@ -132,7 +140,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mean_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().mean(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+        self.as_view()
+            .mean(dims.as_ref(), keepdim, None)
+            .map(Tensor::from_view)
     }
 
     /// The mean over dims, of elements converted to a dtype first, on the way.
@@ -147,8 +157,15 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn mean_in(&self, dims: impl AsRef<[isize]>, keepdim: bool, dtype: DType) -> Result<Tensor> {
-        self.as_view().mean(dims.as_ref(), keepdim, Some(dtype)).map(Tensor::from_view)
+    pub fn mean_in(
+        &self,
+        dims: impl AsRef<[isize]>,
+        keepdim: bool,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .mean(dims.as_ref(), keepdim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// The sum of what is not NaN, over dims.
@@ -164,7 +181,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nansum(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().nansum(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+        self.as_view()
+            .nansum(dims.as_ref(), keepdim, None)
+            .map(Tensor::from_view)
     }
 
     /// The mean of what is not NaN, over dims.
@@ -180,7 +199,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nanmean(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().nanmean(dims.as_ref(), keepdim, None).map(Tensor::from_view)
+        self.as_view()
+            .nanmean(dims.as_ref(), keepdim, None)
+            .map(Tensor::from_view)
     }
 
     /// Whether any element is true (not zero): `bool`, but `uint8` of `uint8`.
@@ -211,7 +232,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn any_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().any(Some(dims.as_ref()), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .any(Some(dims.as_ref()), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// Whether all elements are true (not zero): `bool`, but `uint8` of `uint8`.
@@ -242,7 +265,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn all_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().all(Some(dims.as_ref()), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .all(Some(dims.as_ref()), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// How many elements are not zero, over dims.
@@ -259,7 +284,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn count_nonzero(&self, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().count_nonzero(dims.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .count_nonzero(dims.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// The largest element over dims; NaN where there is one.
@@ -275,7 +302,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn amax(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().amax(dims.as_ref(), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .amax(dims.as_ref(), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// The largest element of all; NaN where there is one.
@@ -341,7 +370,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn argmax_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
-        self.as_view().argmax(Some(dim), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .argmax(Some(dim), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// The smallest element over dims; NaN where there is one.
@@ -357,7 +388,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn amin(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().amin(dims.as_ref(), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .amin(dims.as_ref(), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// The smallest element of all; NaN where there is one.
@@ -423,7 +456,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn argmin_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
-        self.as_view().argmin(Some(dim), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .argmin(Some(dim), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// The smallest and the largest element over dims.
@@ -458,7 +493,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn var(&self, dims: impl AsRef<[isize]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        self.as_view().var(dims.as_ref(), correction, keepdim).map(Tensor::from_view)
+        self.as_view()
+            .var(dims.as_ref(), correction, keepdim)
+            .map(Tensor::from_view)
     }
 
     /// The standard deviation over dims: the root of [`Tensor::var`].
@@ -474,7 +511,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn std(&self, dims: impl AsRef<[isize]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        self.as_view().std(dims.as_ref(), correction, keepdim).map(Tensor::from_view)
+        self.as_view()
+            .std(dims.as_ref(), correction, keepdim)
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::var`] and [`Tensor::mean_dims`] in one pass.
@@ -495,7 +534,9 @@ impl Tensor {
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
-        self.as_view().var_mean(dims.as_ref(), correction, keepdim).map(pair)
+        self.as_view()
+            .var_mean(dims.as_ref(), correction, keepdim)
+            .map(pair)
     }
 
     /// [`Tensor::std`] and [`Tensor::mean_dims`] in one pass.
@@ -509,7 +550,9 @@ impl Tensor {
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
-        self.as_view().std_mean(dims.as_ref(), correction, keepdim).map(pair)
+        self.as_view()
+            .std_mean(dims.as_ref(), correction, keepdim)
+            .map(pair)
     }
 
     /// `log Σ e^x` over dims, without overflow on the way; in `float32` of integers.
@@ -525,7 +568,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn logsumexp(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view().logsumexp(dims.as_ref(), keepdim).map(Tensor::from_view)
+        self.as_view()
+            .logsumexp(dims.as_ref(), keepdim)
+            .map(Tensor::from_view)
     }
 
     /// The sum of the diagonal of a matrix.
@@ -557,6 +602,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum_to_size(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
-        self.as_view().sum_to_size(shape.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .sum_to_size(shape.as_ref())
+            .map(Tensor::from_view)
     }
 }

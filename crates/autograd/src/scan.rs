@@ -27,7 +27,9 @@ impl Tensor {
     /// `bool`; a dim out of range; out of memory.
     #[track_caller]
     pub fn cumsum_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view().cumsum(dim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .cumsum(dim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::cumsum`] in place, in this dtype.
@@ -59,7 +61,9 @@ impl Tensor {
     /// `bool`; a dim out of range; out of memory.
     #[track_caller]
     pub fn cumprod_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view().cumprod(dim, Some(dtype)).map(Tensor::from_view)
+        self.as_view()
+            .cumprod(dim, Some(dtype))
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::cumprod`] in place, in this dtype.

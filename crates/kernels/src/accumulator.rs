@@ -145,7 +145,10 @@ pub(crate) unsafe fn states<A: Accumulator>(p: [*mut u8; 3], len: usize, params:
     unsafe {
         let mut acc = p[1].cast::<A>().read();
         for i in 0..len {
-            acc = acc.with(p[2].cast::<A::Input>().add(i).read_unaligned().get(), number);
+            acc = acc.with(
+                p[2].cast::<A::Input>().add(i).read_unaligned().get(),
+                number,
+            );
             p[0].cast::<A>().add(i).write(acc);
         }
         p[1].cast::<A>().write(acc);

@@ -4,6 +4,7 @@
 //! shape alone: pairs of halves down to short runs, so that rounding errors stay small and no result depends on
 //! the number of threads.
 
+use crate::Params;
 use crate::accumulator::{Fold, MAX_SIZE, fold};
 use crate::arithmetic::Fractional;
 use crate::element::Bool;
@@ -11,11 +12,10 @@ use crate::lane::computed_in;
 use crate::operand::{BLOCK, Block, Operand, Staging};
 use crate::par::par_for;
 use crate::summaries::{
-    ComplexExponentials, Count, Exponentials, Extreme, Magnitude, NanSum, Norm, Order0, Order1,
-    Order2, OrderP, Place, Prod, Spread, Sum, Terms, Truth,
+    Count, Exponentials, Extreme, LogSum, Magnitude, NanSum, Norm, Order0, Order1, Order2, OrderP,
+    Place, Prod, Spread, Sum, Terms, Truth,
 };
 use crate::with_element;
-use crate::Params;
 use osteon_spec::{DType, Plan};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -59,6 +59,8 @@ pub enum ReduceOp {
     Std,
     /// The logarithm of the sum of exponentials.
     LogSumExp,
+    /// The same, but that the imaginary part of a complex number is not brought into one turn.
+    LogCumSumExp,
     /// The largest element, and the sum of exponentials of the distances from it.
     Exponentials,
 }
@@ -196,7 +198,9 @@ fn fractions(op: ReduceOp, dtype: DType) -> Option<Fold> {
                 ReduceOp::NanMean => Some(fold!(NanSum<$T> => $T: |a, _| {
                     <$T>::narrow(a.sum / a.count)
                 })),
-                ReduceOp::LogSumExp => Some(fold!(Exponentials<$T> => $T: |a, _| a.log())),
+                ReduceOp::LogSumExp | ReduceOp::LogCumSumExp => {
+                    Some(fold!(Exponentials<$T> => $T: |a, _| a.log()))
+                }
                 ReduceOp::Exponentials => Some(fold!(Exponentials<$T> =>
                     $T: |a, _| a.max;
                     $T: |a, _| <$T>::narrow(a.sum)
@@ -208,7 +212,8 @@ fn fractions(op: ReduceOp, dtype: DType) -> Option<Fold> {
     macro_rules! complex {
         ($T:ty) => {
             match op {
-                ReduceOp::LogSumExp => Some(fold!(ComplexExponentials<$T> => $T: |a, _| a.log())),
+                ReduceOp::LogSumExp => Some(fold!(LogSum<$T> => $T: |a, _| a.in_one_turn())),
+                ReduceOp::LogCumSumExp => Some(fold!(LogSum<$T> => $T: |a, _| a.value())),
                 _ => common!($T),
             }
         };
@@ -265,7 +270,10 @@ impl Reducer {
     /// A destination, for results of output `k`.
     pub(crate) fn output(&self, k: usize, out: Out, plan: Plan<1>) -> Option<Output> {
         let ((ptr, own), (from, finish)) = (out?, self.fold.outputs[k]?);
-        Some(Output { operand: Operand::new(ptr, plan, own, from, None, own), finish })
+        Some(Output {
+            operand: Operand::new(ptr, plan, own, from, None, own),
+            finish,
+        })
     }
 
     /// Reduces elements of dtype `own` at `src`: for each element of `kept` (source, and both
@@ -285,7 +293,9 @@ impl Reducer {
         let (results, each) = (kept.numel(), reduced.numel());
         // Few results of many elements: threads share the elements. Whether they do, and how, is the shape's to say.
         let parts = if results > 0 && results <= PARTIAL / 2 {
-            (PARTIAL / results).min(each).min(results.saturating_mul(each) / GRAIN)
+            (PARTIAL / results)
+                .min(each)
+                .min(results.saturating_mul(each) / GRAIN)
         } else {
             0
         };
@@ -375,7 +385,8 @@ impl<'a> Walk<'a> {
             src,
             own,
             is_across,
-            is_dense: reduced.dims().len() <= 1 && form.in_loop_form(&(0..reduced.numel())).is_some(),
+            is_dense: reduced.dims().len() <= 1
+                && form.in_loop_form(&(0..reduced.numel())).is_some(),
             outputs: [
                 reducer.output(0, first, kept.select([1])),
                 reducer.output(1, second, kept.select([2])),
@@ -395,18 +406,21 @@ impl<'a> Walk<'a> {
             (fold.clear)([accs], part.len(), &fold.params);
             let mut staging = Staging::NEW;
             if self.is_across {
-                let mut row = self.reducer.input(self.src, self.kept.select([0]), self.own);
+                let mut row = self
+                    .reducer
+                    .input(self.src, self.kept.select([0]), self.own);
                 return self.across(&mut row, part, elements, accs, &mut staging);
             }
             let mut acc = accs;
             let mut run = self.reducer.input(self.src, self.reduced.clone(), self.own);
-            self.kept.for_each_run_in(part.clone(), |[offset, ..], len, [stride, ..]| {
-                for i in 0..len as isize {
-                    run.ptr = self.src.cast_mut().wrapping_offset(offset + i * stride);
-                    self.along(&run, elements.clone(), acc, &mut staging);
-                    acc = acc.wrapping_add(fold.size);
-                }
-            });
+            self.kept
+                .for_each_run_in(part.clone(), |[offset, ..], len, [stride, ..]| {
+                    for i in 0..len as isize {
+                        run.ptr = self.src.cast_mut().wrapping_offset(offset + i * stride);
+                        self.along(&run, elements.clone(), acc, &mut staging);
+                        acc = acc.wrapping_add(fold.size);
+                    }
+                });
         }
     }
 
@@ -414,7 +428,13 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// As [`Walk::accumulate`].
-    unsafe fn along(&self, run: &Operand, elements: Range<usize>, acc: *mut u8, staging: &mut Staging) {
+    unsafe fn along(
+        &self,
+        run: &Operand,
+        elements: Range<usize>,
+        acc: *mut u8,
+        staging: &mut Staging,
+    ) {
         let fold = &self.reducer.fold;
         // SAFETY: for the whole body: the caller's contract.
         unsafe {
@@ -467,19 +487,20 @@ impl<'a> Walk<'a> {
             row.ptr = self.src.cast_mut();
             let base = row.in_loop_form(part);
             let mut scratch = Block::NEW;
-            self.reduced.for_each_run_in(elements, |[offset], len, [stride]| {
-                for i in 0..len as isize {
-                    let at = offset + i * stride;
-                    let ptr = match base {
-                        Some(base) => base.wrapping_offset(at),
-                        None => {
-                            row.ptr = self.src.cast_mut().wrapping_offset(at);
-                            row.load(part, staging, &mut scratch)
-                        }
-                    };
-                    (fold.across)([accs, ptr], part.len(), &fold.params);
-                }
-            });
+            self.reduced
+                .for_each_run_in(elements, |[offset], len, [stride]| {
+                    for i in 0..len as isize {
+                        let at = offset + i * stride;
+                        let ptr = match base {
+                            Some(base) => base.wrapping_offset(at),
+                            None => {
+                                row.ptr = self.src.cast_mut().wrapping_offset(at);
+                                row.load(part, staging, &mut scratch)
+                            }
+                        };
+                        (fold.across)([accs, ptr], part.len(), &fold.params);
+                    }
+                });
         }
     }
 
@@ -513,7 +534,9 @@ impl<'a> Walk<'a> {
                 for start in (0..results).step_by(WIDE) {
                     let these = start..results.min(start + WIDE);
                     // SAFETY: the caller's contract; each part has accumulators of its own.
-                    unsafe { self.accumulate(&these, bound(part)..bound(part + 1), at(part, start)) };
+                    unsafe {
+                        self.accumulate(&these, bound(part)..bound(part + 1), at(part, start))
+                    };
                 }
             }
         });

@@ -28,22 +28,33 @@ impl Reducer {
         let (inner, row) = (line.inner(), starts.inner());
         let is_across =
             row.size >= 4 && row.strides[0].unsigned_abs() < inner.strides[0].unsigned_abs();
-        let scan = Scan { reducer: self, starts, line, src, own, outs };
+        let scan = Scan {
+            reducer: self,
+            starts,
+            line,
+            src,
+            own,
+            outs,
+        };
         let each = line.numel().max(1);
-        par_for(starts.numel(), (GRAIN / each).max(if is_across { 64 } else { 1 }), |range| {
-            let scan = &scan;
-            for start in range.clone().step_by(WIDE) {
-                let part = start..range.end.min(start + WIDE);
-                // SAFETY: the caller's contract; threads have lines of their own.
-                unsafe {
-                    if is_across {
-                        scan.across(&part);
-                    } else {
-                        scan.along(&part);
+        par_for(
+            starts.numel(),
+            (GRAIN / each).max(if is_across { 64 } else { 1 }),
+            |range| {
+                let scan = &scan;
+                for start in range.clone().step_by(WIDE) {
+                    let part = start..range.end.min(start + WIDE);
+                    // SAFETY: the caller's contract; threads have lines of their own.
+                    unsafe {
+                        if is_across {
+                            scan.across(&part);
+                        } else {
+                            scan.along(&part);
+                        }
                     }
                 }
-            }
-        });
+            },
+        );
     }
 }
 
@@ -66,36 +77,45 @@ impl Scan<'_> {
     /// The contract of [`Reducer::scan`].
     unsafe fn along(&self, part: &std::ops::Range<usize>) {
         let fold = &self.reducer.fold;
-        let mut run = self.reducer.input(self.src, self.line.select([0]), self.own);
+        let mut run = self
+            .reducer
+            .input(self.src, self.line.select([0]), self.own);
         let mut outputs = [0, 1].map(|k| {
-            let output = self.reducer.output(k, self.outs[k], self.line.select([k + 1]));
+            let output = self
+                .reducer
+                .output(k, self.outs[k], self.line.select([k + 1]));
             output.zip(self.outs[k])
         });
         let (mut staging, mut scratch) = (Staging::NEW, Block::NEW);
         let (mut acc, mut states) = (Accumulators::<1>::NEW, Accumulators::<WIDE>::NEW);
-        self.starts.for_each_run_in(part.clone(), |offsets, len, strides| {
-            for i in 0..len as isize {
-                let at = |k: usize| offsets[k] + i * strides[k];
-                run.ptr = self.src.cast_mut().wrapping_offset(at(0));
-                for (k, output) in outputs.iter_mut().enumerate() {
-                    if let Some((output, (ptr, _))) = output {
-                        output.at(ptr.wrapping_offset(at(k + 1)));
+        self.starts
+            .for_each_run_in(part.clone(), |offsets, len, strides| {
+                for i in 0..len as isize {
+                    let at = |k: usize| offsets[k] + i * strides[k];
+                    run.ptr = self.src.cast_mut().wrapping_offset(at(0));
+                    for (k, output) in outputs.iter_mut().enumerate() {
+                        if let Some((output, (ptr, _))) = output {
+                            output.at(ptr.wrapping_offset(at(k + 1)));
+                        }
                     }
-                }
-                // SAFETY: the caller's contract; there is room for a block's states.
-                unsafe {
-                    (fold.clear)([acc.ptr()], 1, &fold.params);
-                    for start in (0..self.line.numel()).step_by(WIDE) {
-                        let block = start..self.line.numel().min(start + WIDE);
-                        let from = run.load(&block, &mut staging, &mut scratch);
-                        (fold.states)([states.ptr(), acc.ptr(), from], block.len(), &fold.params);
-                        for (output, _) in outputs.iter().flatten() {
-                            output.write(&block, states.ptr(), &fold.params);
+                    // SAFETY: the caller's contract; there is room for a block's states.
+                    unsafe {
+                        (fold.clear)([acc.ptr()], 1, &fold.params);
+                        for start in (0..self.line.numel()).step_by(WIDE) {
+                            let block = start..self.line.numel().min(start + WIDE);
+                            let from = run.load(&block, &mut staging, &mut scratch);
+                            (fold.states)(
+                                [states.ptr(), acc.ptr(), from],
+                                block.len(),
+                                &fold.params,
+                            );
+                            for (output, _) in outputs.iter().flatten() {
+                                output.write(&block, states.ptr(), &fold.params);
+                            }
                         }
                     }
                 }
-            }
-        });
+            });
     }
 
     /// Scans these lines side by side.
@@ -104,9 +124,13 @@ impl Scan<'_> {
     /// The contract of [`Reducer::scan`].
     unsafe fn across(&self, part: &std::ops::Range<usize>) {
         let fold = &self.reducer.fold;
-        let mut row = self.reducer.input(self.src, self.starts.select([0]), self.own);
+        let mut row = self
+            .reducer
+            .input(self.src, self.starts.select([0]), self.own);
         let mut outputs = [0, 1].map(|k| {
-            let output = self.reducer.output(k, self.outs[k], self.starts.select([k + 1]));
+            let output = self
+                .reducer
+                .output(k, self.outs[k], self.starts.select([k + 1]));
             output.zip(self.outs[k])
         });
         let (mut staging, mut scratch) = (Staging::NEW, Block::NEW);

@@ -49,15 +49,28 @@ pub(crate) struct NanSum<T: Fractional> {
 
 impl<T: Fractional> Accumulator for NanSum<T> {
     type Input = T;
-    const EMPTY: Self = NanSum { sum: T::ZERO, count: 0.0 };
+    const EMPTY: Self = NanSum {
+        sum: T::ZERO,
+        count: 0.0,
+    };
     #[inline(always)]
     fn with(self, x: T::Value, _: f64) -> Self {
-        let (x, one) = if T::is_nan(x) { (T::ZERO, 0.0) } else { (T::wide(x), 1.0) };
-        NanSum { sum: T::add(self.sum, x), count: self.count + one }
+        let (x, one) = if T::is_nan(x) {
+            (T::ZERO, 0.0)
+        } else {
+            (T::wide(x), 1.0)
+        };
+        NanSum {
+            sum: T::add(self.sum, x),
+            count: self.count + one,
+        }
     }
     #[inline(always)]
     fn then(self, later: Self, _: f64) -> Self {
-        NanSum { sum: T::add(self.sum, later.sum), count: self.count + later.count }
+        NanSum {
+            sum: T::add(self.sum, later.sum),
+            count: self.count + later.count,
+        }
     }
 }
 
@@ -104,7 +117,11 @@ impl<T: Ordered, const MAX: bool> Accumulator for Extreme<T, MAX> {
     const EMPTY: Self = Extreme(if MAX { T::LOWEST } else { T::HIGHEST });
     #[inline(always)]
     fn with(self, x: T::Value, _: f64) -> Self {
-        Extreme(if T::beats::<MAX>(x, self.0) { x } else { self.0 })
+        Extreme(if T::beats::<MAX>(x, self.0) {
+            x
+        } else {
+            self.0
+        })
     }
     #[inline(always)]
     fn then(self, later: Self, number: f64) -> Self {
@@ -123,21 +140,35 @@ pub(crate) struct Place<T: Ordered, const MAX: bool, const LAST: bool> {
 
 impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX, LAST> {
     type Input = T;
-    const EMPTY: Self =
-        Place { value: if MAX { T::LOWEST } else { T::HIGHEST }, index: -1, len: 0 };
+    const EMPTY: Self = Place {
+        value: if MAX { T::LOWEST } else { T::HIGHEST },
+        index: -1,
+        len: 0,
+    };
     #[inline(always)]
     fn with(self, x: T::Value, number: f64) -> Self {
-        self.then(Place { value: x, index: 0, len: 1 }, number)
+        self.then(
+            Place {
+                value: x,
+                index: 0,
+                len: 1,
+            },
+            number,
+        )
     }
     #[inline(always)]
     fn then(self, later: Self, _: f64) -> Self {
         let x = later.value;
         let equal = LAST & ((x == self.value) | T::is_nan(x));
-        let newer = (later.index >= 0)
-            & ((self.index < 0) | T::beats::<MAX>(x, self.value) | equal);
+        let newer =
+            (later.index >= 0) & ((self.index < 0) | T::beats::<MAX>(x, self.value) | equal);
         Place {
             value: if newer { x } else { self.value },
-            index: if newer { self.len + later.index } else { self.index },
+            index: if newer {
+                self.len + later.index
+            } else {
+                self.index
+            },
             len: self.len + later.len,
         }
     }
@@ -156,9 +187,20 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
                 let x = at(i);
                 (x == best) | (T::is_nan(x) & T::is_nan(best))
             };
-            let place = if LAST { (0..n).rev().find(is_it) } else { (0..n).find(is_it) };
+            let place = if LAST {
+                (0..n).rev().find(is_it)
+            } else {
+                (0..n).find(is_it)
+            };
             let index = place.map_or(-1, |i| i as i64);
-            total = total.then(Place { value: best, index, len: n as i64 }, number);
+            total = total.then(
+                Place {
+                    value: best,
+                    index,
+                    len: n as i64,
+                },
+                number,
+            );
         }
         total
     }
@@ -246,17 +288,33 @@ pub(crate) struct Magnitude<T, const MAX: bool>(pub(crate) f64, std::marker::Pha
 
 impl<T: Fractional, const MAX: bool> Accumulator for Magnitude<T, MAX> {
     type Input = T;
-    const EMPTY: Self =
-        Magnitude(if MAX { 0.0 } else { f64::INFINITY }, std::marker::PhantomData);
+    const EMPTY: Self = Magnitude(
+        if MAX { 0.0 } else { f64::INFINITY },
+        std::marker::PhantomData,
+    );
     #[inline(always)]
     fn with(self, x: T::Value, _: f64) -> Self {
         let x = T::magnitude(T::wide(x));
-        Magnitude(if f64::beats::<MAX>(x, self.0) { x } else { self.0 }, self.1)
+        Magnitude(
+            if f64::beats::<MAX>(x, self.0) {
+                x
+            } else {
+                self.0
+            },
+            self.1,
+        )
     }
     #[inline(always)]
     fn then(self, later: Self, _: f64) -> Self {
         let x = later.0;
-        Magnitude(if f64::beats::<MAX>(x, self.0) { x } else { self.0 }, self.1)
+        Magnitude(
+            if f64::beats::<MAX>(x, self.0) {
+                x
+            } else {
+                self.0
+            },
+            self.1,
+        )
     }
 }
 
@@ -270,7 +328,11 @@ pub(crate) struct Spread<T: Fractional> {
 
 impl<T: Fractional> Spread<T> {
     pub(crate) fn mean(self) -> T::Value {
-        T::narrow(if self.count == 0.0 { T::scaled(self.mean, f64::NAN) } else { self.mean })
+        T::narrow(if self.count == 0.0 {
+            T::scaled(self.mean, f64::NAN)
+        } else {
+            self.mean
+        })
     }
 
     /// The variance, divided by `count - correction`, or by 0 where that is negative.
@@ -286,10 +348,21 @@ fn difference<T: Fractional>(a: T::Wide, b: T::Wide) -> T::Wide {
 
 impl<T: Fractional> Accumulator for Spread<T> {
     type Input = T;
-    const EMPTY: Self = Spread { count: 0.0, mean: T::ZERO, squares: 0.0 };
+    const EMPTY: Self = Spread {
+        count: 0.0,
+        mean: T::ZERO,
+        squares: 0.0,
+    };
     #[inline(always)]
     fn with(self, x: T::Value, number: f64) -> Self {
-        self.then(Spread { count: 1.0, mean: T::wide(x), squares: 0.0 }, number)
+        self.then(
+            Spread {
+                count: 1.0,
+                mean: T::wide(x),
+                squares: 0.0,
+            },
+            number,
+        )
     }
     /// After Chan, Golub and LeVeque.
     #[inline(always)]
@@ -328,7 +401,14 @@ impl<T: Fractional> Accumulator for Spread<T> {
                 }
             }
             let squares = lanes.iter().sum::<f64>() + (whole..n).map(square).sum::<f64>();
-            total = total.then(Spread { count: n as f64, mean, squares }, number);
+            total = total.then(
+                Spread {
+                    count: n as f64,
+                    mean,
+                    squares,
+                },
+                number,
+            );
         }
         total
     }
@@ -346,20 +426,30 @@ macro_rules! exponentials {
     ($T:ty) => {
         impl Accumulator for Exponentials<$T> {
             type Input = $T;
-            const EMPTY: Self = Exponentials { max: <$T>::NEG_INFINITY, sum: 0.0 };
+            const EMPTY: Self = Exponentials {
+                max: <$T>::NEG_INFINITY,
+                sum: 0.0,
+            };
             #[inline(always)]
             fn with(self, x: $T, number: f64) -> Self {
                 self.then(Exponentials { max: x, sum: 1.0 }, number)
             }
             #[inline(always)]
             fn then(self, later: Self, _: f64) -> Self {
-                let max = if <$T>::beats::<true>(later.max, self.max) { later.max } else { self.max };
+                let max = if <$T>::beats::<true>(later.max, self.max) {
+                    later.max
+                } else {
+                    self.max
+                };
                 // Where nothing is above minus infinity, nothing adds up: e^(-inf - -inf) would be NaN.
                 let part = |of: Self| {
                     let e = of.sum * Math::exp(of.max - max) as f64;
                     if of.max == <$T>::NEG_INFINITY { 0.0 } else { e }
                 };
-                Exponentials { max, sum: part(self) + part(later) }
+                Exponentials {
+                    max,
+                    sum: part(self) + part(later),
+                }
             }
             #[inline(always)]
             unsafe fn of_run(run: *const $T, len: usize, number: f64) -> Self {
@@ -379,14 +469,21 @@ macro_rules! exponentials {
                     }
                 }
                 let rest: f64 = (whole..len).map(|i| term(i) as f64).sum();
-                Exponentials { max, sum: lanes.iter().sum::<f64>() + rest }
+                Exponentials {
+                    max,
+                    sum: lanes.iter().sum::<f64>() + rest,
+                }
             }
         }
 
         impl Exponentials<$T> {
             /// The logarithm of the sum of exponentials.
             pub(crate) fn log(self) -> $T {
-                if self.max.is_infinite() { self.max } else { (self.max as f64 + self.sum.ln()) as $T }
+                if self.max.is_infinite() {
+                    self.max
+                } else {
+                    (self.max as f64 + self.sum.ln()) as $T
+                }
             }
         }
     };
@@ -395,39 +492,47 @@ macro_rules! exponentials {
 exponentials!(f32);
 exponentials!(f64);
 
-/// The same of complex numbers, by the largest real part.
+/// The logarithm of the sum of exponentials of complex numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct ComplexExponentials<T> {
-    max: f64,
-    sum: Complex<f64>,
-    input: std::marker::PhantomData<T>,
-}
+pub(crate) struct LogSum<T>(Complex<f64>, std::marker::PhantomData<T>);
 
-impl<T: Fractional<Wide = Complex<f64>>> ComplexExponentials<T> {
-    pub(crate) fn log(self) -> T::Value {
-        T::narrow(self.sum.ln() + self.max)
+impl<T: Fractional<Wide = Complex<f64>>> LogSum<T> {
+    pub(crate) fn value(self) -> T::Value {
+        T::narrow(self.0)
+    }
+
+    /// With an imaginary part between −π and π.
+    pub(crate) fn in_one_turn(self) -> T::Value {
+        let (sin, cos) = self.0.im.sin_cos();
+        T::narrow(Complex::new(self.0.re, sin.atan2(cos)))
     }
 }
 
-impl<T: Fractional<Wide = Complex<f64>>> Accumulator for ComplexExponentials<T> {
+impl<T: Fractional<Wide = Complex<f64>>> Accumulator for LogSum<T> {
     type Input = T;
-    const EMPTY: Self = ComplexExponentials {
-        max: f64::NEG_INFINITY,
-        sum: Complex::new(0.0, 0.0),
-        input: std::marker::PhantomData,
-    };
+    const EMPTY: Self = LogSum(
+        Complex::new(f64::NEG_INFINITY, 0.0),
+        std::marker::PhantomData,
+    );
     #[inline(always)]
     fn with(self, x: T::Value, number: f64) -> Self {
-        let x = T::wide(x);
-        // The largest real part is taken out; an infinite one cannot be.
-        let max = if x.re.is_infinite() { 0.0 } else { x.re };
-        let sum = (x - max).exp();
-        self.then(ComplexExponentials { max, sum, input: self.input }, number)
+        self.then(LogSum(T::wide(x), self.1), number)
     }
-    #[inline(always)]
+    /// `log(e^a + e^b) = a + log(1 + e^(b - a))` for the larger `a`.
     fn then(self, later: Self, _: f64) -> Self {
-        let max = if f64::beats::<true>(later.max, self.max) { later.max } else { self.max };
-        let part = |of: Self| if of.sum == Complex::ZERO { of.sum } else { of.sum * (of.max - max).exp() };
-        ComplexExponentials { max, sum: part(self) + part(later), input: self.input }
+        let (mut a, mut b) = (self.0, later.0);
+        if a.re < b.re {
+            (a, b) = (b, a);
+        }
+        let sum = if a.is_nan() || b.is_nan() {
+            Complex::new(f64::NAN, f64::NAN)
+        } else if b.re == f64::NEG_INFINITY {
+            a
+        } else if b.re == f64::INFINITY {
+            (a.exp() + b.exp()).ln()
+        } else {
+            a + (Complex::<f64>::ONE + (b - a).exp()).ln()
+        };
+        LogSum(sum, self.1)
     }
 }

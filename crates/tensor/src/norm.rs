@@ -6,7 +6,8 @@ use crate::reduce::{Reduce, check_fractional};
 use crate::softmax::accurate;
 use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View};
 use osteon_kernels::ReduceOp;
-use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar};
+use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output};
+use smallvec::SmallVec;
 
 /// What a normalisation multiplies by and adds at the end, both optional.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,11 +31,26 @@ fn shape_error(op: &'static str, message: String) -> Error {
     Error::new(Kind::Shape, message).op(op)
 }
 
+/// A number for each channel as one for each element of an image: dims of size 1 follow.
+#[track_caller]
+fn column(view: &View, sizes: &[isize], rank: usize) -> Result<View> {
+    let mut shape: SmallVec<[isize; 8]> = SmallVec::from_slice(sizes);
+    shape.resize(rank, 1);
+    view.view(&shape)
+}
+
 /// A small operation on statistics.
 #[track_caller]
 fn of<'a>(name: &'static str, op: BinaryOp, a: &'a View, b: impl Into<Arg<'a>>) -> Result<View> {
     let args = [Arg::View(a), b.into()];
-    Call { name, op: Op::Binary(op), compute: Compute::Promoted, args: &args, numbers: &[] }.fresh()
+    Call {
+        name,
+        op: Op::Binary(op),
+        compute: Compute::Promoted,
+        args: &args,
+        numbers: &[],
+    }
+    .fresh()
 }
 
 /// `1 / sqrt(var + eps)`.
@@ -42,7 +58,14 @@ fn of<'a>(name: &'static str, op: BinaryOp, a: &'a View, b: impl Into<Arg<'a>>) 
 fn inverse_root(name: &'static str, var: &View, eps: f64) -> Result<View> {
     let sum = of(name, BinaryOp::Add, var, eps)?;
     let (op, args) = (Op::Unary(UnaryOp::Rsqrt), [Arg::View(&sum)]);
-    Call { name, op, compute: Compute::Promoted, args: &args, numbers: &[] }.in_place(&sum)?;
+    Call {
+        name,
+        op,
+        compute: Compute::Promoted,
+        args: &args,
+        numbers: &[],
+    }
+    .in_place(&sum)?;
     Ok(sum)
 }
 
@@ -52,7 +75,14 @@ impl View {
     fn moments(&self, name: &'static str, dims: &[isize], eps: f64) -> Result<[View; 2]> {
         check_real(self, name)?;
         let dtype = self.dtype();
-        let how = Reduce { name, op: ReduceOp::Var, dims, keepdim: true, dtype, number: 0.0 };
+        let how = Reduce {
+            name,
+            op: ReduceOp::Var,
+            dims,
+            keepdim: true,
+            dtype,
+            number: 0.0,
+        };
         let (var, mean) = how.both(self, [accurate(dtype); 2])?;
         Ok([mean, inverse_root(name, &var, eps)?])
     }
@@ -82,8 +112,16 @@ impl View {
             Some(view) => Arg::View(view),
             None => Arg::Number(Scalar::Float(absent)),
         };
-        let args = [self.into(), mean, scale, or(affine.weight, 1.0), or(affine.bias, 0.0)];
-        backend(self.device()).normalize(self.dtype(), out, args).map_err(|e| e.op(name))
+        let args = [
+            self.into(),
+            mean,
+            scale,
+            or(affine.weight, 1.0),
+            or(affine.bias, 0.0),
+        ];
+        backend(self.device())
+            .normalize(self.dtype(), out, args)
+            .map_err(|e| e.op(name))
     }
 
     /// The layout that normalisations of images keep: channels last where the input is so, else row-major.
@@ -133,14 +171,31 @@ impl View {
             4 => f32::EPSILON as f64,
             _ => f64::EPSILON,
         });
-        let count = shape.iter().product::<usize>() as f64;
-        let how =
-            Reduce { name, op: ReduceOp::Norm, dims: &dims, keepdim: true, dtype, number: 2.0 };
-        let norm = how.one(self, real)?;
-        let root = of(name, BinaryOp::Mul, &norm, 1.0 / count.sqrt())?;
-        let square = of(name, BinaryOp::Mul, &root, &root)?;
+        let square = if dtype.is_complex() {
+            // PyTorch squares complex numbers as they are.
+            of(name, BinaryOp::Mul, self, self)?.mean(&dims, true, None)?
+        } else {
+            let count = shape.iter().product::<usize>() as f64;
+            let (op, number) = (ReduceOp::Norm, 2.0);
+            let norm = Reduce {
+                name,
+                op,
+                dims: &dims,
+                keepdim: true,
+                dtype,
+                number,
+            }
+            .one(self, real)?;
+            let root = of(name, BinaryOp::Mul, &norm, 1.0 / count.sqrt())?;
+            of(name, BinaryOp::Mul, &root, &root)?
+        };
         let scale = inverse_root(name, &square, eps)?;
-        self.normalized(name, self.image_layout(name)?, [0.0.into(), (&scale).into()], affine)
+        let mut layout = self.image_layout(name)?;
+        if let Some(weight) = weight {
+            // As PyTorch, which multiplies by the weights in a step of its own.
+            layout = elementwise_output(&[&layout, weight.layout()], self.shape())?;
+        }
+        self.normalized(name, layout, [0.0.into(), (&scale).into()], affine)
     }
 
     /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`. With `training` both are of
@@ -160,39 +215,66 @@ impl View {
     ) -> Result<View> {
         let name = "batch_norm";
         check_real(self, name)?;
+        if self.numel() == 0 {
+            let layout = self
+                .layout()
+                .like(MemoryFormat::Preserve)
+                .map_err(|e| e.op(name))?;
+            return View::alloc(layout, self.dtype(), &self.device(), name);
+        }
         let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
         if let Some(Running { mean, var }) = running {
-            self.check_affine(name, Affine { weight: Some(mean), bias: Some(var) }, &[channels])?;
+            self.check_affine(
+                name,
+                Affine {
+                    weight: Some(mean),
+                    bias: Some(var),
+                },
+                &[channels],
+            )?;
         }
-        let column = |view: &View| {
-            let mut sizes = vec![1; self.dim() - 1];
-            sizes[0] = channels as isize;
-            view.view(&sizes)
-        };
+        let column = |view: &View| column(view, &[channels as isize], self.dim() - 1);
         let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
         let (weight, bias) = (weight?, bias?);
-        let affine = Affine { weight: weight.as_ref(), bias: bias.as_ref() };
+        let affine = Affine {
+            weight: weight.as_ref(),
+            bias: bias.as_ref(),
+        };
         let layout = self.image_layout(name)?;
         if !training {
             let Some(Running { mean, var }) = running else {
-                return Err(Error::new(Kind::Value, "running statistics are needed outside training").op(name));
+                return Err(Error::new(
+                    Kind::Value,
+                    "running statistics are needed outside training",
+                )
+                .op(name));
             };
             let scale = column(&inverse_root(name, &in_accurate(var)?, eps)?)?;
             let mean = column(mean)?;
             return self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine);
         }
-        let count = self.numel() / channels.max(1);
+        let count = self.numel() / channels;
         if count == 1 {
             return Err(shape_error(
                 name,
-                format!("expected more than one value for each channel in training, got shape {:?}", self.shape()),
+                format!(
+                    "expected more than one value for each channel in training, got shape {:?}",
+                    self.shape()
+                ),
             ));
         }
         let dims: Dims = (0..self.dim()).filter(|&d| d != 1).collect();
         let dims: Vec<isize> = dims.iter().map(|&d| d as isize).collect();
         let dtype = self.dtype();
-        let how = Reduce { name, op: ReduceOp::Var, dims: &dims, keepdim: false, dtype, number: 0.0 };
+        let how = Reduce {
+            name,
+            op: ReduceOp::Var,
+            dims: &dims,
+            keepdim: false,
+            dtype,
+            number: 0.0,
+        };
         let (var, mean) = how.both(self, [accurate(dtype); 2])?;
         let scale = column(&inverse_root(name, &var, eps)?)?;
         let center = column(&mean)?;
@@ -227,21 +309,23 @@ impl View {
         let sizes = [groups as isize, (channels / groups) as isize];
         let x = self.unflatten(1, &sizes)?;
         let dims: Vec<isize> = (2..x.dim() as isize).collect();
-        let if_one = shape_error(
-            name,
-            format!("expected more than one value for each group, got shape {:?}", self.shape()),
-        );
-        if x.shape()[0] * x.shape()[2..].iter().product::<usize>() == 1 {
-            return Err(if_one);
+        let each = x.shape()[2..].iter().product::<usize>();
+        if each == 0 || x.shape()[0] * each == 1 {
+            return Err(shape_error(
+                name,
+                format!(
+                    "expected more than one value for each group, got shape {:?}",
+                    self.shape()
+                ),
+            ));
         }
-        let column = |view: &View| {
-            let mut shape = vec![1; x.dim() - 1];
-            shape[..2].copy_from_slice(&sizes);
-            view.view(&shape)
-        };
+        let column = |view: &View| column(view, &sizes, x.dim() - 1);
         let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
         let (weight, bias) = (weight?, bias?);
-        let affine = Affine { weight: weight.as_ref(), bias: bias.as_ref() };
+        let affine = Affine {
+            weight: weight.as_ref(),
+            bias: bias.as_ref(),
+        };
         let [mean, scale] = x.moments(name, &dims, eps)?;
         let out = View::alloc(self.image_layout(name)?, self.dtype(), &self.device(), name)?;
         let split = out.unflatten(1, &sizes)?;
@@ -261,18 +345,21 @@ impl View {
         if self.shape()[2..].iter().product::<usize>() == 1 {
             return Err(shape_error(
                 name,
-                format!("expected more than one element for each channel, got shape {:?}", self.shape()),
+                format!(
+                    "expected more than one element for each channel, got shape {:?}",
+                    self.shape()
+                ),
             ));
         }
         let dims: Vec<isize> = (2..self.dim() as isize).collect();
-        let column = |view: &View| {
-            let mut sizes = vec![1; self.dim() - 1];
-            sizes[0] = channels as isize;
-            view.view(&sizes)
-        };
+        let rank = self.dim() - 1;
+        let column = |view: &View| column(view, &[channels as isize], rank);
         let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
         let (weight, bias) = (weight?, bias?);
-        let affine = Affine { weight: weight.as_ref(), bias: bias.as_ref() };
+        let affine = Affine {
+            weight: weight.as_ref(),
+            bias: bias.as_ref(),
+        };
         let [mean, scale] = self.moments(name, &dims, eps)?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
         self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine)
@@ -285,7 +372,6 @@ impl View {
     #[track_caller]
     pub fn normalize(&self, order: f64, dim: isize, eps: f64) -> Result<View> {
         let name = "normalize";
-        // The one dim of a 0-dim tensor is left to it.
         let norm = self.vector_norm(order, &[dim], true, None)?;
         let divisor = of(name, BinaryOp::Maximum, &norm, eps)?;
         of(name, BinaryOp::Div, self, &divisor)
@@ -301,7 +387,10 @@ impl View {
         let shape = osteon_spec::broadcast_shapes(&[self.shape(), other.shape()])
             .map_err(|e| e.op(name))?;
         let sizes: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
-        let dtype = self.dtype().promote(other.dtype()).map_err(|e| e.op(name))?;
+        let dtype = self
+            .dtype()
+            .promote(other.dtype())
+            .map_err(|e| e.op(name))?;
         check_fractional(dtype, name)?;
         let unit = |x: &View| {
             let x = x.expand(&sizes)?.to_dtype(dtype)?;
@@ -315,10 +404,15 @@ impl View {
         if shape.is_empty() || !self.shape().ends_with(shape) {
             return Err(shape_error(
                 name,
-                format!("expected at least one size, those of the last dims of {:?}, got {shape:?}", self.shape()),
+                format!(
+                    "expected at least one size, those of the last dims of {:?}, got {shape:?}",
+                    self.shape()
+                ),
             ));
         }
-        Ok((self.dim() - shape.len()..self.dim()).map(|d| d as isize).collect())
+        Ok((self.dim() - shape.len()..self.dim())
+            .map(|d| d as isize)
+            .collect())
     }
 
     /// The size of dim 1.
@@ -341,13 +435,20 @@ impl View {
             if view.shape() != shape {
                 return Err(shape_error(
                     name,
-                    format!("expected weight, bias and statistics of shape {shape:?}, got {:?}", view.shape()),
+                    format!(
+                        "expected weight, bias and statistics of shape {shape:?}, got {:?}",
+                        view.shape()
+                    ),
                 ));
             }
             if ![self.dtype(), accurate(self.dtype())].contains(&view.dtype()) {
                 return Err(Error::new(
                     Kind::DType,
-                    format!("expected weight, bias and statistics of {}, got {}", self.dtype(), view.dtype()),
+                    format!(
+                        "expected weight, bias and statistics of {}, got {}",
+                        self.dtype(),
+                        view.dtype()
+                    ),
                 )
                 .op(name));
             }
@@ -379,8 +480,23 @@ fn follow(
     factor: f64,
 ) -> Result<()> {
     let call = |op: BinaryOp, args: &[Arg<'_>; 2], numbers: &[Scalar]| {
-        Call { name, op: Op::Binary(op), compute: Compute::Promoted, args, numbers }.in_place(running)
+        Call {
+            name,
+            op: Op::Binary(op),
+            compute: Compute::Promoted,
+            args,
+            numbers,
+        }
+        .in_place(running)
     };
-    call(BinaryOp::Mul, &[running.into(), (1.0 - momentum).into()], &[])?;
-    call(BinaryOp::AddScaled, &[running.into(), now.into()], &[Scalar::Float(momentum * factor)])
+    call(
+        BinaryOp::Mul,
+        &[running.into(), (1.0 - momentum).into()],
+        &[],
+    )?;
+    call(
+        BinaryOp::AddScaled,
+        &[running.into(), now.into()],
+        &[Scalar::Float(momentum * factor)],
+    )
 }

@@ -40,13 +40,20 @@ pub(crate) fn listed(dims: &[isize], rank: usize) -> Result<Dims> {
 
 /// The dtype that sums of this one have: `int64` for integers and `bool`.
 fn summed(dtype: DType) -> DType {
-    if dtype.category() < Category::Float { DType::I64 } else { dtype }
+    if dtype.category() < Category::Float {
+        DType::I64
+    } else {
+        dtype
+    }
 }
 
 #[cold]
 fn no_identity(op: &'static str, why: &str) -> Error {
-    Error::new(Kind::Value, format!("{why} is empty, and there is no {op} of nothing; give a dim that has elements"))
-        .op(op)
+    Error::new(
+        Kind::Value,
+        format!("{why} is empty, and there is no {op} of nothing; give a dim that has elements"),
+    )
+    .op(op)
 }
 
 /// One call of a reduction.
@@ -95,7 +102,12 @@ impl Reduce<'_> {
             View::alloc(layout, dtype, &x.device(), self.name).map(Some)
         };
         let made = [alloc(results[0])?, alloc(results[1])?];
-        let how = Reduction { op: self.op, dtype: self.dtype, number: self.number, dims };
+        let how = Reduction {
+            op: self.op,
+            dtype: self.dtype,
+            number: self.number,
+            dims,
+        };
         backend(x.device())
             .reduce(&how, made.each_ref().map(Option::as_ref), x)
             .map_err(|e| e.op(self.name))?;
@@ -152,7 +164,14 @@ impl View {
         dims: &'a [isize],
         keepdim: bool,
     ) -> Reduce<'a> {
-        Reduce { name, op, dims, keepdim, dtype: self.dtype(), number: 0.0 }
+        Reduce {
+            name,
+            op,
+            dims,
+            keepdim,
+            dtype: self.dtype(),
+            number: 0.0,
+        }
     }
 
     /// The sum over dims (all for an empty list), in a dtype: for none `int64` for integers and `bool`, else
@@ -203,8 +222,16 @@ impl View {
         let how = self.reduction(name, op, dims, keepdim);
         match (dtype, op) {
             // Sums and products of truth values are `or` and `and`.
-            (DType::Bool, ReduceOp::Sum) => Reduce { op: ReduceOp::Any, ..how }.one(self, dtype),
-            (DType::Bool, ReduceOp::Prod) => Reduce { op: ReduceOp::All, ..how }.one(self, dtype),
+            (DType::Bool, ReduceOp::Sum) => Reduce {
+                op: ReduceOp::Any,
+                ..how
+            }
+            .one(self, dtype),
+            (DType::Bool, ReduceOp::Prod) => Reduce {
+                op: ReduceOp::All,
+                ..how
+            }
+            .one(self, dtype),
             _ => Reduce { dtype, ..how }.one(self, dtype),
         }
     }
@@ -219,12 +246,20 @@ impl View {
         check_fractional(dtype, "mean")?;
         let count = self.count(dims).map_err(|e| e.op("mean"))?;
         let how = self.reduction("mean", ReduceOp::Mean, dims, keepdim);
-        Reduce { dtype, number: count as f64, ..how }.one(self, dtype)
+        Reduce {
+            dtype,
+            number: count as f64,
+            ..how
+        }
+        .one(self, dtype)
     }
 
     /// How many elements one result comes from.
     pub(crate) fn count(&self, dims: &[isize]) -> Result<usize> {
-        Ok(listed(dims, self.dim())?.iter().map(|&d| self.shape()[d]).product())
+        Ok(listed(dims, self.dim())?
+            .iter()
+            .map(|&d| self.shape()[d])
+            .product())
     }
 
     /// The mean of what is not NaN.
@@ -235,8 +270,11 @@ impl View {
     pub fn nanmean(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<View> {
         check_fractional(self.dtype(), "nanmean")?;
         let dtype = dtype.unwrap_or(self.dtype());
-        Reduce { dtype, ..self.reduction("nanmean", ReduceOp::NanMean, dims, keepdim) }
-            .one(self, dtype)
+        Reduce {
+            dtype,
+            ..self.reduction("nanmean", ReduceOp::NanMean, dims, keepdim)
+        }
+        .one(self, dtype)
     }
 
     /// Whether any element is true (not zero), over dims: `bool`, but `uint8` of `uint8`. `None` is all dims, and an empty
@@ -267,7 +305,11 @@ impl View {
         keepdim: bool,
     ) -> Result<View> {
         let how = self.reduction(name, op, dims.unwrap_or_default(), keepdim);
-        let result = if self.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
+        let result = if self.dtype() == DType::U8 {
+            DType::U8
+        } else {
+            DType::Bool
+        };
         if dims.is_some_and(<[isize]>::is_empty) {
             let [made, _] = how.run_over(self, &[], [Some(result), None])?;
             return Ok(made.expect("a result was asked for"));
@@ -281,7 +323,8 @@ impl View {
     /// A dim out of range or named twice; out of memory.
     #[track_caller]
     pub fn count_nonzero(&self, dims: &[isize]) -> Result<View> {
-        self.reduction("count_nonzero", ReduceOp::CountNonzero, dims, false).one(self, DType::I64)
+        self.reduction("count_nonzero", ReduceOp::CountNonzero, dims, false)
+            .one(self, DType::I64)
     }
 
     /// The largest element over dims (all for an empty list); NaN where there is one.
@@ -290,7 +333,8 @@ impl View {
     /// Complex numbers; a dim that is empty, out of range or named twice; out of memory.
     #[track_caller]
     pub fn amax(&self, dims: &[isize], keepdim: bool) -> Result<View> {
-        self.reduction("amax", ReduceOp::Amax, dims, keepdim).one(self, self.dtype())
+        self.reduction("amax", ReduceOp::Amax, dims, keepdim)
+            .one(self, self.dtype())
     }
 
     /// The smallest element, likewise.
@@ -299,7 +343,8 @@ impl View {
     /// As [`View::amax`].
     #[track_caller]
     pub fn amin(&self, dims: &[isize], keepdim: bool) -> Result<View> {
-        self.reduction("amin", ReduceOp::Amin, dims, keepdim).one(self, self.dtype())
+        self.reduction("amin", ReduceOp::Amin, dims, keepdim)
+            .one(self, self.dtype())
     }
 
     /// The largest elements along a dim, and where the first of them are.
@@ -349,9 +394,12 @@ impl View {
         keepdim: bool,
     ) -> Result<View> {
         if self.dtype() == DType::Bool {
-            return Err(Error::new(Kind::DType, "not defined for bool; cast with to() first").op(name));
+            return Err(
+                Error::new(Kind::DType, "not defined for bool; cast with to() first").op(name),
+            );
         }
-        self.reduction(name, op, dim.as_slice(), keepdim).second(self, DType::I64)
+        self.reduction(name, op, dim.as_slice(), keepdim)
+            .second(self, DType::I64)
     }
 
     /// The variance over dims (all for an empty list), divided by the number of elements less a correction, and the
@@ -404,7 +452,10 @@ impl View {
         keepdim: bool,
     ) -> Result<Reduce<'a>> {
         check_fractional(self.dtype(), name)?;
-        Ok(Reduce { number: correction, ..self.reduction(name, op, dims, keepdim) })
+        Ok(Reduce {
+            number: correction,
+            ..self.reduction(name, op, dims, keepdim)
+        })
     }
 
     /// `log Σ e^x` over dims (all for an empty list), in `float32` of integers.
@@ -414,9 +465,16 @@ impl View {
     #[track_caller]
     pub fn logsumexp(&self, dims: &[isize], keepdim: bool) -> Result<View> {
         let own = self.dtype();
-        let dtype = if own.category() < Category::Float { DType::F32 } else { own };
-        Reduce { dtype, ..self.reduction("logsumexp", ReduceOp::LogSumExp, dims, keepdim) }
-            .one(self, dtype)
+        let dtype = if own.category() < Category::Float {
+            DType::F32
+        } else {
+            own
+        };
+        Reduce {
+            dtype,
+            ..self.reduction("logsumexp", ReduceOp::LogSumExp, dims, keepdim)
+        }
+        .one(self, dtype)
     }
 
     /// The norm of an order over dims (all for an empty list), in a dtype: the root of the sum of powers, the largest or smallest
@@ -437,8 +495,12 @@ impl View {
         check_fractional(self.dtype(), name)?;
         let dtype = dtype.unwrap_or(self.dtype());
         check_fractional(dtype, name)?;
-        Reduce { dtype, number: order, ..self.reduction(name, ReduceOp::Norm, dims, keepdim) }
-            .one(self, dtype.to_real())
+        Reduce {
+            dtype,
+            number: order,
+            ..self.reduction(name, ReduceOp::Norm, dims, keepdim)
+        }
+        .one(self, dtype.to_real())
     }
 
     /// The norm of an order of the difference of two.
@@ -449,8 +511,14 @@ impl View {
     pub fn dist(&self, other: &View, order: f64) -> Result<View> {
         let args = [Arg::View(self), Arg::View(other)];
         let op = Op::Binary(BinaryOp::Sub);
-        let apart =
-            Call { name: "dist", op, compute: Compute::Promoted, args: &args, numbers: &[] }.fresh()?;
+        let apart = Call {
+            name: "dist",
+            op,
+            compute: Compute::Promoted,
+            args: &args,
+            numbers: &[],
+        }
+        .fresh()?;
         apart.vector_norm(order, &[], false, None)
     }
 
@@ -461,13 +529,19 @@ impl View {
     #[track_caller]
     pub fn trace(&self) -> Result<View> {
         if self.dim() != 2 {
-            return Err(Error::new(Kind::Shape, format!("expected a matrix, got shape {:?}", self.shape()))
-                .op("trace"));
+            return Err(Error::new(
+                Kind::Shape,
+                format!("expected a matrix, got shape {:?}", self.shape()),
+            )
+            .op("trace"));
         }
         if self.dtype() == DType::Bool {
-            return Err(Error::new(Kind::DType, "not defined for bool; cast with to() first").op("trace"));
+            return Err(
+                Error::new(Kind::DType, "not defined for bool; cast with to() first").op("trace"),
+            );
         }
-        self.diagonal(0, 0, 1)?.summed("trace", ReduceOp::Sum, &[], false, None)
+        self.diagonal(0, 0, 1)?
+            .summed("trace", ReduceOp::Sum, &[], false, None)
     }
 
     /// The sum over dims such that the result has this shape, which broadcasts to this tensor's: what expanding undoes.
@@ -478,21 +552,35 @@ impl View {
     #[track_caller]
     pub fn sum_to_size(&self, shape: &[usize]) -> Result<View> {
         let op = "sum_to_size";
+        if shape.is_empty() {
+            return self.summed(op, ReduceOp::Sum, &[], false, None);
+        }
         if shape == self.shape() {
             return self.alias();
         }
         let missing = self.dim().checked_sub(shape.len());
-        let fits = |m: usize| shape.iter().zip(&self.shape()[m..]).all(|(&to, &s)| to == s || to == 1);
+        let fits = |m: usize| {
+            shape
+                .iter()
+                .zip(&self.shape()[m..])
+                .all(|(&to, &s)| to == s || to == 1)
+        };
         let Some(missing) = missing.filter(|&m| fits(m)) else {
             return Err(Error::new(
                 Kind::Shape,
-                format!("shape {shape:?} does not broadcast to shape {:?}", self.shape()),
+                format!(
+                    "shape {shape:?} does not broadcast to shape {:?}",
+                    self.shape()
+                ),
             )
             .op(op));
         };
         let is_summed = |d: usize| d < missing || shape[d - missing] == 1;
         let dims: Dims = (0..self.dim()).filter(|&d| is_summed(d)).collect();
-        let how = Reduce { keepdim: true, ..self.reduction(op, ReduceOp::Sum, &[], true) };
+        let how = Reduce {
+            keepdim: true,
+            ..self.reduction(op, ReduceOp::Sum, &[], true)
+        };
         let dtype = summed(self.dtype());
         let [sum, _] = Reduce { dtype, ..how }.run_over(self, &dims, [Some(dtype), None])?;
         let sum = sum.expect("a result was asked for");

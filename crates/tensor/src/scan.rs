@@ -62,8 +62,15 @@ impl Scan {
 
     fn run(&self, x: &View, dst: [Option<&View>; 2]) -> Result<()> {
         let dims = listed(&[self.dim], x.dim())?;
-        let how = Reduction { op: self.op, dtype: self.dtype, number: 0.0, dims: &dims };
-        backend(x.device()).scan(&how, dst, x).map_err(|e| e.op(self.name))
+        let how = Reduction {
+            op: self.op,
+            dtype: self.dtype,
+            number: 0.0,
+            dims: &dims,
+        };
+        backend(x.device())
+            .scan(&how, dst, x)
+            .map_err(|e| e.op(self.name))
     }
 }
 
@@ -74,7 +81,8 @@ impl View {
     /// A dim out of range; out of memory.
     #[track_caller]
     pub fn cumsum(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        self.accumulation("cumsum", ReduceOp::Sum, dim, dtype)?.one(self)
+        self.accumulation("cumsum", ReduceOp::Sum, dim, dtype)?
+            .one(self)
     }
 
     /// The products, likewise.
@@ -83,7 +91,8 @@ impl View {
     /// As [`View::cumsum`].
     #[track_caller]
     pub fn cumprod(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        self.accumulation("cumprod", ReduceOp::Prod, dim, dtype)?.one(self)
+        self.accumulation("cumprod", ReduceOp::Prod, dim, dtype)?
+            .one(self)
     }
 
     /// [`View::cumsum`] in place, in this dtype.
@@ -91,7 +100,8 @@ impl View {
     /// # Errors
     /// A dim out of range; overlap; a guard in the way.
     pub fn cumsum_(&self, dim: isize) -> Result<()> {
-        self.accumulation("cumsum_", ReduceOp::Sum, dim, Some(self.dtype()))?.in_place(self)
+        self.accumulation("cumsum_", ReduceOp::Sum, dim, Some(self.dtype()))?
+            .in_place(self)
     }
 
     /// [`View::cumprod`] in place, in this dtype.
@@ -99,7 +109,8 @@ impl View {
     /// # Errors
     /// As [`View::cumsum_`].
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
-        self.accumulation("cumprod_", ReduceOp::Prod, dim, Some(self.dtype()))?.in_place(self)
+        self.accumulation("cumprod_", ReduceOp::Prod, dim, Some(self.dtype()))?
+            .in_place(self)
     }
 
     fn accumulation(
@@ -110,12 +121,23 @@ impl View {
         dtype: Option<DType>,
     ) -> Result<Scan> {
         let own = self.dtype();
-        let natural = if own.category() < Category::Float { DType::I64 } else { own };
+        let natural = if own.category() < Category::Float {
+            DType::I64
+        } else {
+            own
+        };
         let dtype = dtype.unwrap_or(natural);
         if dtype == DType::Bool {
-            return Err(Error::new(Kind::DType, "not defined in bool; give another dtype").op(name));
+            return Err(
+                Error::new(Kind::DType, "not defined in bool; give another dtype").op(name),
+            );
         }
-        Ok(Scan { name, op, dim, dtype })
+        Ok(Scan {
+            name,
+            op,
+            dim,
+            dtype,
+        })
     }
 
     /// The largest elements up to each along a dim, and where the last of them are.
@@ -124,7 +146,13 @@ impl View {
     /// Complex numbers; a dim out of range; out of memory.
     #[track_caller]
     pub fn cummax(&self, dim: isize) -> Result<(View, View)> {
-        Scan { name: "cummax", op: ReduceOp::LastMax, dim, dtype: self.dtype() }.both(self)
+        Scan {
+            name: "cummax",
+            op: ReduceOp::LastMax,
+            dim,
+            dtype: self.dtype(),
+        }
+        .both(self)
     }
 
     /// The smallest elements, likewise.
@@ -133,7 +161,13 @@ impl View {
     /// As [`View::cummax`].
     #[track_caller]
     pub fn cummin(&self, dim: isize) -> Result<(View, View)> {
-        Scan { name: "cummin", op: ReduceOp::LastMin, dim, dtype: self.dtype() }.both(self)
+        Scan {
+            name: "cummin",
+            op: ReduceOp::LastMin,
+            dim,
+            dtype: self.dtype(),
+        }
+        .both(self)
     }
 
     /// `log Σ e^x` of the elements up to each along a dim.
@@ -144,6 +178,12 @@ impl View {
     pub fn logcumsumexp(&self, dim: isize) -> Result<View> {
         let name = "logcumsumexp";
         crate::reduce::check_fractional(self.dtype(), name)?;
-        Scan { name, op: ReduceOp::LogSumExp, dim, dtype: self.dtype() }.one(self)
+        Scan {
+            name,
+            op: ReduceOp::LogCumSumExp,
+            dim,
+            dtype: self.dtype(),
+        }
+        .one(self)
     }
 }

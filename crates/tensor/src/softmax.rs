@@ -8,7 +8,11 @@ use osteon_spec::{DType, Error, Kind, Layout, Result};
 
 /// The dtype in which what is known of many elements of this dtype is kept.
 pub(crate) fn accurate(dtype: DType) -> DType {
-    if dtype.is_float() && dtype.size() == 2 { DType::F32 } else { dtype }
+    if dtype.is_float() && dtype.size() == 2 {
+        DType::F32
+    } else {
+        dtype
+    }
 }
 
 impl View {
@@ -37,8 +41,14 @@ impl View {
     #[track_caller]
     pub fn softmin(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
         let (args, op) = ([Arg::View(self)], Op::Unary(UnaryOp::Neg));
-        let minus =
-            Call { name: "softmin", op, compute: Compute::Promoted, args: &args, numbers: &[] }.fresh()?;
+        let minus = Call {
+            name: "softmin",
+            op,
+            compute: Compute::Promoted,
+            args: &args,
+            numbers: &[],
+        }
+        .fresh()?;
         minus.softmax(dim, dtype)
     }
 
@@ -51,15 +61,23 @@ impl View {
         dtype: Option<DType>,
     ) -> Result<View> {
         if let Some(dtype) = dtype.filter(|&d| d != self.dtype()) {
-            return self.to_dtype(dtype)?.normalized_exponentials(name, op, dim, None);
+            return self
+                .to_dtype(dtype)?
+                .normalized_exponentials(name, op, dim, None);
         }
         let dtype = self.dtype();
         check_fractional(dtype, name)?;
         if dtype.is_complex() {
             return Err(Error::new(Kind::DType, "not defined for complex numbers").op(name));
         }
-        let how =
-            Reduce { name, op: ReduceOp::Exponentials, dims: &[dim], keepdim: true, dtype, number: 0.0 };
+        let how = Reduce {
+            name,
+            op: ReduceOp::Exponentials,
+            dims: &[dim],
+            keepdim: true,
+            dtype,
+            number: 0.0,
+        };
         let (max, sum) = how.both(self, [accurate(dtype); 2])?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
         let out = View::alloc(layout, dtype, &self.device(), name)?;

@@ -20,7 +20,14 @@ pub fn apply(op: &str, inputs: &mut [Tensor], args: &Map<String, Value>) -> Made
         [] => create(op, &a),
         [x] => {
             for table in [
-                views, pieces, copies, arranged, elementwise, reductions, in_place, metadata,
+                views,
+                pieces,
+                copies,
+                arranged,
+                elementwise,
+                reductions,
+                in_place,
+                metadata,
             ] {
                 match table(op, x, &a) {
                     Err(Stop::Missing) => {}

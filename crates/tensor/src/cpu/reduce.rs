@@ -24,7 +24,11 @@ impl Walk {
     }
 
     fn plan(&self, offsets: [isize; 3]) -> Plan<3> {
-        Plan::from_strides(&self.sizes, offsets, self.strides.each_ref().map(|s| &s[..]))
+        Plan::from_strides(
+            &self.sizes,
+            offsets,
+            self.strides.each_ref().map(|s| &s[..]),
+        )
     }
 }
 
@@ -76,7 +80,15 @@ pub(super) fn reduce(how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -
     let kept = kept.plan(offsets(dst, src)).sorted();
     // SAFETY: the walk contract, as in `run`: the walks are made of the views' own dims, and a destination is
     // fresh or apart from the source.
-    unsafe { reducer.run(&kept, &reduced, src.storage().data_ptr(), src.dtype(), outs(dst)) };
+    unsafe {
+        reducer.run(
+            &kept,
+            &reduced,
+            src.storage().data_ptr(),
+            src.dtype(),
+            outs(dst),
+        )
+    };
     Ok(())
 }
 
@@ -87,6 +99,14 @@ pub(super) fn scan(how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> 
     let [starts, line] = walks(how, dst, src);
     let (starts, line) = (starts.plan(offsets(dst, src)).sorted(), line.plan([0; 3]));
     // SAFETY: as in `reduce`; a destination may also be the source itself, element for element.
-    unsafe { reducer.scan(&starts, &line, src.storage().data_ptr(), src.dtype(), outs(dst)) };
+    unsafe {
+        reducer.scan(
+            &starts,
+            &line,
+            src.storage().data_ptr(),
+            src.dtype(),
+            outs(dst),
+        )
+    };
     Ok(())
 }

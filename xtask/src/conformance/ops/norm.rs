@@ -8,7 +8,9 @@ use super::{Made, one};
 
 /// A tensor that may be absent.
 fn maybe<'a>(c: &Call<'a>, place: usize, name: &str) -> Result<Option<&'a Tensor>, Stop> {
-    c.get(place, name).map(|arg| c.as_tensor(arg, name)).transpose()
+    c.get(place, name)
+        .map(|arg| c.as_tensor(arg, name))
+        .transpose()
 }
 
 fn float_or(c: &Call<'_>, place: usize, name: &str, absent: f64) -> Result<f64, Stop> {
@@ -134,13 +136,12 @@ pub fn normalisations(op: &str, c: &Call<'_>) -> Made {
             )?)
         }
         // Running statistics are those of batch_norm.
-        "nn.functional.instance_norm" if maybe(c, 1, "running_mean")?.is_none() => {
-            one(x()?.instance_norm(
+        "nn.functional.instance_norm" if maybe(c, 1, "running_mean")?.is_none() => one(x()?
+            .instance_norm(
                 maybe(c, 3, "weight")?,
                 maybe(c, 4, "bias")?,
                 float_or(c, 7, "eps", 1e-5)?,
-            )?)
-        }
+            )?),
         "nn.functional.normalize" => one(x()?.normalize(
             float_or(c, 1, "p", 2.0)?,
             c.int_or(2, "dim", 1)?,

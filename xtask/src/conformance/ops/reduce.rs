@@ -97,7 +97,11 @@ pub fn along(op: &str, c: &Call<'_>) -> Made {
         }),
         "max" | "min" if matches!(c.get(1, "other"), Some(Arg::Tensor(_))) => {
             let other = c.tensor(1, "other")?;
-            one(if op == "max" { x()?.maximum(other)? } else { x()?.minimum(other)? })
+            one(if op == "max" {
+                x()?.maximum(other)?
+            } else {
+                x()?.minimum(other)?
+            })
         }
         "max" => match dim()? {
             None => one(x()?.max()?),
@@ -141,7 +145,10 @@ pub fn spread(op: &str, c: &Call<'_>) -> Made {
     let x = c.tensor(0, "input")?;
     let (dims, unbiased) = match c.get(1, "dim") {
         Some(Arg::Bool(unbiased)) => (Vec::new(), *unbiased),
-        _ => (c.ints_or_none(1, "dim")?.unwrap_or_default(), c.flag_or(2, "unbiased", true)?),
+        _ => (
+            c.ints_or_none(1, "dim")?.unwrap_or_default(),
+            c.flag_or(2, "unbiased", true)?,
+        ),
     };
     let correction = match c.named("correction") {
         None => f64::from(u8::from(unbiased)),
@@ -155,4 +162,3 @@ pub fn spread(op: &str, c: &Call<'_>) -> Made {
         _ => both(x.var_mean(dims, correction, keepdim)?),
     }
 }
-
