@@ -3,7 +3,7 @@
 use crate::Tensor;
 use osteon_spec::Result;
 use osteon_tensor::View;
-pub use osteon_tensor::{Conv, ConvTranspose, Padding};
+pub use osteon_tensor::{Average, Conv, ConvTranspose, Padding, Pool};
 
 fn view(tensor: Option<&Tensor>) -> Option<&View> {
     tensor.map(Tensor::as_view)
@@ -93,5 +93,140 @@ pub fn conv_transpose2d(
     input
         .as_view()
         .conv_transpose(weight.as_view(), view(bias), how, "conv_transpose2d")
+        .map(Tensor::from_view)
+}
+
+/// The maxima of windows over the last two dims of images. The result is channels-last where the input is.
+///
+/// Allocates the result only.
+///
+/// # Errors
+/// Other ranks than 3 and 4; windows that do not fit; `bool` or complex numbers; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
+/// let x = Tensor::new([[[1f32, 5.0], [3.0, 2.0]]])?;
+/// assert_eq!(functional::max_pool2d(&x, &Pool::new([2, 2]))?.to_vec::<f32>()?, [5.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+#[track_caller]
+pub fn max_pool2d(input: &Tensor, how: &Pool<2>) -> Result<Tensor> {
+    input
+        .as_view()
+        .max_pool2d(how, false)
+        .map(|(out, _)| Tensor::from_view(out))
+}
+
+/// [`max_pool2d`], and where in its image each maximum is.
+///
+/// # Errors
+/// As [`max_pool2d`].
+#[track_caller]
+pub fn max_pool2d_with_indices(input: &Tensor, how: &Pool<2>) -> Result<(Tensor, Tensor)> {
+    input.as_view().max_pool2d(how, true).map(both)
+}
+
+/// The maxima of windows over the last dim.
+///
+/// # Errors
+/// As [`max_pool2d`], of ranks 2 and 3; integers, as in PyTorch.
+#[track_caller]
+pub fn max_pool1d(input: &Tensor, how: &Pool<1>) -> Result<Tensor> {
+    input
+        .as_view()
+        .max_pool1d(how, false)
+        .map(|(out, _)| Tensor::from_view(out))
+}
+
+/// [`max_pool1d`], and where each maximum is.
+///
+/// # Errors
+/// As [`max_pool2d`], of ranks 2 and 3.
+#[track_caller]
+pub fn max_pool1d_with_indices(input: &Tensor, how: &Pool<1>) -> Result<(Tensor, Tensor)> {
+    input.as_view().max_pool1d(how, true).map(both)
+}
+
+fn both((out, at): (View, Option<View>)) -> (Tensor, Tensor) {
+    // Positions were asked for.
+    let at = at.unwrap_or_else(|| out.clone());
+    (Tensor::from_view(out), Tensor::from_view(at))
+}
+
+/// The averages of windows over the last two dims of images.
+///
+/// # Errors
+/// As [`max_pool2d`]; integers other than `int64`.
+#[track_caller]
+pub fn avg_pool2d(input: &Tensor, how: &Pool<2>, average: Average) -> Result<Tensor> {
+    input
+        .as_view()
+        .avg_pool2d(how, average)
+        .map(Tensor::from_view)
+}
+
+/// The averages of windows over the last dim.
+///
+/// # Errors
+/// As [`avg_pool2d`], of ranks 2 and 3.
+#[track_caller]
+pub fn avg_pool1d(input: &Tensor, how: &Pool<1>, average: Average) -> Result<Tensor> {
+    input
+        .as_view()
+        .avg_pool1d(how, average)
+        .map(Tensor::from_view)
+}
+
+/// Averages of windows that divide the last two dims into as many as the result has; `None` keeps a size.
+///
+/// # Errors
+/// As [`avg_pool2d`]; integers.
+#[track_caller]
+pub fn adaptive_avg_pool2d(input: &Tensor, sizes: [Option<isize>; 2]) -> Result<Tensor> {
+    input
+        .as_view()
+        .adaptive_avg_pool2d(sizes)
+        .map(Tensor::from_view)
+}
+
+/// The elements of each window over the last two dims as a column. Allocates a result in which every element is as
+/// often as windows hold it; [`conv2d`] needs no such thing.
+///
+/// # Errors
+/// Other ranks than 3 and 4; windows that do not fit; integers; a guard in the way; out of memory.
+#[track_caller]
+pub fn unfold(
+    input: &Tensor,
+    kernel: [isize; 2],
+    dilation: [isize; 2],
+    padding: [isize; 2],
+    stride: [isize; 2],
+) -> Result<Tensor> {
+    input
+        .as_view()
+        .unfold_windows(kernel, dilation, padding, stride)
+        .map(Tensor::from_view)
+}
+
+/// The rows of `weight` that the indices name, each index replaced by its row.
+///
+/// Allocates the result.
+///
+/// # Errors
+/// A weight that is no matrix; an index that is negative or out of range; another dtype of indices than `int64` and
+/// `int32`; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional};
+/// let weight = Tensor::new([[1f32, 2.0], [3.0, 4.0]])?;
+/// let rows = functional::embedding(&Tensor::new([1i64, 0, 1])?, &weight)?;
+/// assert_eq!(rows.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+#[track_caller]
+pub fn embedding(indices: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    weight
+        .as_view()
+        .embedding(indices.as_view())
         .map(Tensor::from_view)
 }

@@ -11,7 +11,8 @@ use crate::index::{Indexed, Move};
 use crate::meta::Meta;
 use crate::reduce::Reduction;
 use osteon_kernels::{
-    Axis, BinaryOp, CompareOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp,
+    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, SoftmaxOp, TernaryOp, Triangle,
+    UnaryOp,
 };
 use osteon_spec::{DType, Device, Operand, Result, Scalar};
 
@@ -105,6 +106,16 @@ pub(crate) trait Backend: Sync {
     fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()>;
     /// `a` where `condition` is true, else `b`.
     fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()>;
+    /// The maxima of windows of `src`, and their positions where asked.
+    fn max_pool(
+        &self,
+        dst: &View,
+        positions: Option<&View>,
+        src: &View,
+        how: &Pooling<'_>,
+    ) -> Result<()>;
+    /// The averages of windows of `src`.
+    fn avg_pool(&self, dst: &View, src: &View, how: &Pooling<'_>, divisor: Divisor) -> Result<()>;
     /// `dst = Σ lhs · rhs`: `axes` are the dims of `dst`, `summed` those that it lacks, with the strides of all three
     /// views in bytes. All have one dtype.
     fn contract(

@@ -213,7 +213,7 @@ impl Checked<'_> {
 
 /// The input with a border of zeros before and after its last dims; itself where there is none.
 #[track_caller]
-fn padded(
+pub(crate) fn padded(
     input: &View,
     border: &[(usize, usize)],
     format: MemoryFormat,

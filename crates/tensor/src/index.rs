@@ -73,7 +73,7 @@ fn as_dims(view: &View) -> (Dims, Dims) {
 }
 
 /// Checks an index tensor's dtype and device.
-fn check_index(index: &View, of: &View, allow_int32: bool, op: &'static str) -> Result<()> {
+pub(crate) fn check_index(index: &View, of: &View, allow_int32: bool, op: &'static str) -> Result<()> {
     if index.device() != of.device() {
         return Err(other_device(of.device(), index.device()).op(op));
     }

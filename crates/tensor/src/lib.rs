@@ -13,6 +13,7 @@ mod copy;
 mod cpu;
 mod create;
 mod elementwise;
+mod embedding;
 pub mod format;
 mod guard;
 mod index;
@@ -24,6 +25,7 @@ mod matmul;
 mod meta;
 mod number;
 mod random;
+mod pooling;
 mod read;
 mod sort;
 mod norm;
@@ -45,4 +47,5 @@ pub use osteon_kernels::{
     BinaryOp, CompareOp, Distribution, Pick, TernaryOp, Triangle, UnaryOp,
 };
 pub use random::manual_seed;
+pub use pooling::{Average, Pool};
 pub use view::View;

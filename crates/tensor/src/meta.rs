@@ -5,7 +5,8 @@ use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
 use osteon_kernels::{
-    Axis, BinaryOp, CompareOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp,
+    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, SoftmaxOp, TernaryOp, Triangle,
+    UnaryOp,
 };
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
@@ -100,6 +101,26 @@ impl Backend for Meta {
     }
 
     fn select(&self, _dst: &View, _condition: &View, _a: Arg<'_>, _b: Arg<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn max_pool(
+        &self,
+        _dst: &View,
+        _positions: Option<&View>,
+        _src: &View,
+        _how: &Pooling<'_>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn avg_pool(
+        &self,
+        _dst: &View,
+        _src: &View,
+        _how: &Pooling<'_>,
+        _divisor: Divisor,
+    ) -> Result<()> {
         Ok(())
     }
 

@@ -38,7 +38,12 @@ pub(super) fn flip(dst: &View, src: &View, dims: &[usize]) -> Result<()> {
     .sorted();
     // SAFETY: the walk contract, as in `run`: the source's own elements, from the last on in some dims.
     unsafe {
-        kernels::copy(&plan, dst.storage().data_mut(), src.storage().data_ptr(), dst.element_size());
+        kernels::copy(
+            &plan,
+            dst.storage().data_mut(),
+            src.storage().data_ptr(),
+            dst.element_size(),
+        );
     }
     Ok(())
 }
@@ -122,9 +127,12 @@ pub(super) fn keys(src: &View, out: &mut [u64]) -> Result<()> {
     debug_assert_eq!(out.len(), src.numel());
     let plan = row_major(src);
     // SAFETY: the walk contract, as in `run`.
-    let ordered =
-        unsafe { kernels::order_keys(&plan, src.storage().data_ptr(), src.dtype(), out) };
-    if ordered { Ok(()) } else { Err(unordered(src.dtype())) }
+    let ordered = unsafe { kernels::order_keys(&plan, src.storage().data_ptr(), src.dtype(), out) };
+    if ordered {
+        Ok(())
+    } else {
+        Err(unordered(src.dtype()))
+    }
 }
 
 fn row_major(view: &View) -> Plan<1> {
@@ -206,7 +214,10 @@ pub(super) fn masked_scatter(dst: &View, mask: &View, src: &View) -> Result<()> 
         if wanted > src.numel() {
             return Err(Error::new(
                 Kind::Shape,
-                format!("the mask selects {wanted} elements, the source has {}", src.numel()),
+                format!(
+                    "the mask selects {wanted} elements, the source has {}",
+                    src.numel()
+                ),
             ));
         }
         if wanted > 0 {

@@ -68,8 +68,8 @@ pub(super) fn indexed(what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_
             Move::Get => walk.get(dst_ptr, src_ptr, size),
             Move::Set => walk.set(dst_ptr, src_ptr, size),
             Move::Reduce(op, numbers) => {
-                let kernel = kernels::binary(op, dst.dtype())
-                    .ok_or_else(|| undefined(op, dst.dtype()))?;
+                let kernel =
+                    kernels::binary(op, dst.dtype()).ok_or_else(|| undefined(op, dst.dtype()))?;
                 walk.reduce(&kernel.with(numbers), dst_ptr, src_ptr, dst.dtype());
             }
         }

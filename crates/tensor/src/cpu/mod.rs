@@ -8,13 +8,14 @@
 mod arrange;
 mod contract;
 mod index;
+mod pooling;
 mod reduce;
 
 use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
-use osteon_kernels::{self as kernels, Axis, BinaryOp, CompareOp, Kernel, NormalizeOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value};
+use osteon_kernels::{self as kernels, Axis, BinaryOp, CompareOp, Kernel, NormalizeOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value, Divisor, Pooling};
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
 use std::array;
@@ -304,6 +305,20 @@ impl Backend for Cpu {
             dst,
             [dst.into(), condition.into(), a, b],
         )
+    }
+
+    fn max_pool(
+        &self,
+        dst: &View,
+        positions: Option<&View>,
+        src: &View,
+        how: &Pooling<'_>,
+    ) -> Result<()> {
+        pooling::max_pool(dst, positions, src, how)
+    }
+
+    fn avg_pool(&self, dst: &View, src: &View, how: &Pooling<'_>, divisor: Divisor) -> Result<()> {
+        pooling::avg_pool(dst, src, how, divisor)
     }
 
     fn contract(

@@ -40,6 +40,7 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         norm::softmax,
         norm::norms,
         norm::normalisations,
+        nn::pools,
     ];
     for table in tables {
         match table(op, c) {

@@ -1,0 +1,259 @@
+//! Maxima and averages over windows of two dims.
+//!
+//! Channels whose elements lie next to each other are done together, in vectors; others plane by plane.
+
+use crate::convert::Convert;
+use crate::par::par_for;
+use crate::with_element;
+use half::{bf16, f16};
+use osteon_spec::DType;
+
+/// Channels that are done together.
+const LANES: usize = 64;
+/// Elements that are worth a thread.
+const GRAIN: usize = 1 << 14;
+
+/// The part of a dim that one result is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first index within the input.
+    pub start: usize,
+    /// The number of indices within the input.
+    pub count: usize,
+    /// The same with the border.
+    pub full: usize,
+}
+
+/// What averages are divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divisor {
+    /// The elements of the window, also those of the border.
+    Full,
+    /// The elements of the window within the input.
+    Present,
+    /// This number.
+    Fixed(i64),
+}
+
+/// Windows over the last two dims of a batch of channels.
+#[derive(Clone, Copy, Debug)]
+pub struct Pooling<'a> {
+    /// The size of the batch.
+    pub batch: usize,
+    /// The number of channels.
+    pub channels: usize,
+    /// The windows of both dims, one for each index of the result.
+    pub spans: [&'a [Span]; 2],
+    /// Steps within a window.
+    pub step: [usize; 2],
+    /// The size of the input's last dim, for positions of maxima.
+    pub width: usize,
+    /// Strides in bytes of result, positions and input, along batch, channels and both dims.
+    pub strides: [[isize; 4]; 3],
+}
+
+/// An element and what it is compared and summed in.
+trait Pooled: Convert {
+    type Acc: Convert + PartialOrd;
+    const LEAST: Self::Acc;
+    fn plus(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    fn over(sum: Self::Acc, n: i64) -> Self::Acc;
+}
+
+macro_rules! pooled {
+    ($($ty:ty => $acc:ty, $least:expr, |$a:ident, $b:ident| $plus:expr;)*) => {$(
+        impl Pooled for $ty {
+            type Acc = $acc;
+            const LEAST: $acc = $least;
+            #[inline(always)]
+            fn plus($a: $acc, $b: $acc) -> $acc {
+                $plus
+            }
+            #[inline(always)]
+            fn over(sum: $acc, n: i64) -> $acc {
+                sum / n as $acc
+            }
+        }
+    )*};
+}
+
+pooled! {
+    u8 => u8, u8::MIN, |a, b| a.wrapping_add(b);
+    i8 => i8, i8::MIN, |a, b| a.wrapping_add(b);
+    i16 => i16, i16::MIN, |a, b| a.wrapping_add(b);
+    i32 => i32, i32::MIN, |a, b| a.wrapping_add(b);
+    i64 => i64, i64::MIN, |a, b| a.wrapping_add(b);
+    u16 => u16, u16::MIN, |a, b| a.wrapping_add(b);
+    u32 => u32, u32::MIN, |a, b| a.wrapping_add(b);
+    u64 => u64, u64::MIN, |a, b| a.wrapping_add(b);
+    f16 => f32, f32::NEG_INFINITY, |a, b| a + b;
+    bf16 => f32, f32::NEG_INFINITY, |a, b| a + b;
+    f32 => f32, f32::NEG_INFINITY, |a, b| a + b;
+    f64 => f64, f64::NEG_INFINITY, |a, b| a + b;
+}
+
+type Max = unsafe fn(&Pooling<'_>, [*mut u8; 3]);
+type Average = unsafe fn(&Pooling<'_>, [*mut u8; 3], Divisor);
+
+/// The maxima of windows, and where they are, for this dtype; `None` where it is not defined.
+/// It is called with the pointers of result, positions (null if they are not wanted) and input.
+pub fn max_pool(dtype: DType) -> Option<Max> {
+    with_element!(int: dtype, T => maxima::<T> as Max)
+        .or_else(|| with_element!(float: dtype, T => maxima::<T> as Max))
+        .or_else(|| (dtype == DType::F16).then_some(maxima::<f16> as Max))
+        .or_else(|| (dtype == DType::BF16).then_some(maxima::<bf16> as Max))
+}
+
+/// The averages of windows for this dtype, floats or `int64`; `None` where it is not defined.
+/// It is called with the pointers of result, nothing and input.
+pub fn avg_pool(dtype: DType) -> Option<Average> {
+    with_element!(float: dtype, T => averages::<T> as Average)
+        .or_else(|| (dtype == DType::I64).then_some(averages::<i64> as Average))
+        .or_else(|| (dtype == DType::F16).then_some(averages::<f16> as Average))
+        .or_else(|| (dtype == DType::BF16).then_some(averages::<bf16> as Average))
+}
+
+/// Channels of one image that are done together, at one index of both dims.
+struct Place {
+    lanes: usize,
+    /// Bytes to the first channel's result, position and input, the latter at index (0, 0).
+    at: [isize; 3],
+    spans: [Span; 2],
+}
+
+struct Pointers([*mut u8; 3]);
+
+// SAFETY: threads read the input and write disjoint results.
+unsafe impl Sync for Pointers {}
+
+impl Pooling<'_> {
+    /// Calls `f` for every place, on several threads.
+    fn for_each(&self, size: usize, f: impl Fn(Place) + Sync) {
+        let [rows, cols] = self.spans;
+        let together = if self.strides[2][1] == size as isize {
+            LANES
+        } else {
+            1
+        };
+        let blocks = self.channels.div_ceil(together);
+        let taps = |spans: &[Span]| spans.first().map_or(1, |s| s.count.max(1));
+        let grain = GRAIN / (together * cols.len() * taps(rows) * taps(cols)).max(1);
+        par_for(self.batch * blocks * rows.len(), grain.max(1), |range| {
+            for line in range {
+                let (row, rest) = (line % rows.len(), line / rows.len());
+                let (image, channel) = (rest / blocks, rest % blocks * together);
+                for (col, &span) in cols.iter().enumerate() {
+                    let of = |k: usize, row: usize, col: usize| {
+                        let index = [image, channel, row, col];
+                        self.strides[k]
+                            .iter()
+                            .zip(index)
+                            .map(|(s, i)| s * i as isize)
+                            .sum()
+                    };
+                    f(Place {
+                        lanes: together.min(self.channels - channel),
+                        at: [of(0, row, col), of(1, row, col), of(2, 0, 0)],
+                        spans: [rows[row], span],
+                    });
+                }
+            }
+        });
+    }
+
+    /// Calls `f` with the position of each element of a window, and the bytes to the first channel's.
+    #[inline(always)]
+    fn for_each_tap(&self, place: &Place, mut f: impl FnMut(usize, isize)) {
+        let [_, _, down, across] = self.strides[2];
+        let [rows, cols] = place.spans;
+        for i in 0..rows.count {
+            let y = rows.start + i * self.step[0];
+            for j in 0..cols.count {
+                let x = cols.start + j * self.step[1];
+                f(
+                    y * self.width + x,
+                    place.at[2] + y as isize * down + x as isize * across,
+                );
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The walk contract (see the [crate] documentation) of results, positions unless null, and the windows' elements.
+unsafe fn maxima<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3]) {
+    let ptrs = Pointers(ptrs);
+    pool.for_each(size_of::<T>(), |place| {
+        let ptrs = &ptrs;
+        let [dst, positions, src] = ptrs.0;
+        let mut best = [T::LEAST; LANES];
+        let mut at = [0; LANES];
+        let mut first = true;
+        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels.
+        unsafe {
+            pool.for_each_tap(&place, |position, offset| {
+                let from = src.offset(offset).cast::<T>();
+                for l in 0..place.lanes {
+                    let value: T::Acc = from.add(l).read_unaligned().to();
+                    // A NaN is larger than everything, and the first of equals stays.
+                    if first || value > best[l] || value.partial_cmp(&value).is_none() {
+                        (best[l], at[l]) = (value, position);
+                    }
+                }
+                first = false;
+            });
+            for l in 0..place.lanes {
+                let step = l as isize * pool.strides[0][1];
+                dst.offset(place.at[0] + step)
+                    .cast::<T>()
+                    .write_unaligned(best[l].to());
+                if !positions.is_null() {
+                    let step = l as isize * pool.strides[1][1];
+                    positions
+                        .offset(place.at[1] + step)
+                        .cast::<i64>()
+                        .write_unaligned(at[l] as i64);
+                }
+            }
+        }
+    });
+}
+
+/// # Safety
+/// As [`maxima`], without positions.
+unsafe fn averages<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: Divisor) {
+    let ptrs = Pointers(ptrs);
+    pool.for_each(size_of::<T>(), |place| {
+        let ptrs = &ptrs;
+        let [dst, _, src] = ptrs.0;
+        let [rows, cols] = place.spans;
+        let n = match divisor {
+            Divisor::Full => (rows.full * cols.full) as i64,
+            Divisor::Present => (rows.count * cols.count) as i64,
+            Divisor::Fixed(n) => n,
+        };
+        let zero: T::Acc = T::from_int(0).to();
+        let mut sums = [zero; LANES];
+        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels.
+        unsafe {
+            pool.for_each_tap(&place, |_, offset| {
+                let from = src.offset(offset).cast::<T>();
+                for (l, sum) in sums[..place.lanes].iter_mut().enumerate() {
+                    *sum = T::plus(*sum, from.add(l).read_unaligned().to());
+                }
+            });
+            for (l, &sum) in sums[..place.lanes].iter().enumerate() {
+                // Of a window within the border there is nothing to average.
+                let average = if rows.count * cols.count == 0 {
+                    zero
+                } else {
+                    T::over(sum, n)
+                };
+                let step = l as isize * pool.strides[0][1];
+                dst.offset(place.at[0] + step)
+                    .cast::<T>()
+                    .write_unaligned(average.to());
+            }
+        }
+    });
+}
