@@ -67,8 +67,6 @@ activations! {
     hardshrink hardshrink_(lambda: f64) => Hardshrink, Promoted, [Scalar::Float(lambda)];
     /// `log(1 + e^(beta·x)) / beta`, and `x` where `beta·x` is above the threshold.
     softplus softplus_(beta: f64, threshold: f64) => Softplus, Promoted, [beta, threshold].map(Scalar::Float);
-    /// `x / (1 + |x|)`.
-    softsign softsign_() => Softsign, Float, [];
     /// `log(sigmoid(x))`.
     logsigmoid logsigmoid_() => LogSigmoid, Promoted, [];
 }
@@ -146,12 +144,15 @@ checked! {
         let numbers = [threshold.into(), value.into()];
         numbers.iter().try_for_each(|n| n.check_fits(x.dtype())).map(|()| numbers)
     };
+    /// `x / (1 + |x|)`. Not for `bool`.
+    softsign softsign_() => Softsign, Float, |x| not_bool(x);
     /// `x - tanh(x)`. Not for `bool`.
-    tanhshrink tanhshrink_() => Tanhshrink, Float, |x| {
-        if x.dtype() == DType::Bool {
-            Err(Error::new(Kind::DType, "not defined for bool; cast with to() first"))
-        } else {
-            Ok([])
-        }
-    };
+    tanhshrink tanhshrink_() => Tanhshrink, Float, |x| not_bool(x);
+}
+
+fn not_bool(x: &Tensor) -> Result<[Scalar; 0]> {
+    if x.dtype() == DType::Bool {
+        return Err(Error::new(Kind::DType, "not defined for bool; cast with to() first"));
+    }
+    Ok([])
 }

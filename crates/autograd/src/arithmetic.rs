@@ -52,6 +52,14 @@ macro_rules! calls {
     }};
 }
 
+/// The weight of a lerp: a tensor without dims counts as a number.
+fn weight_of(weight: Operand<'_>) -> Result<Arg<'_>> {
+    match weight {
+        Operand::Tensor(t) if t.dim() == 0 => t.as_view().item().map(Arg::Number),
+        other => Ok(other.arg()),
+    }
+}
+
 const PROMOTED: Compute = Compute::Promoted;
 
 calls! {
@@ -84,7 +92,7 @@ calls! {
     );
     /// From this tensor (weight 0) to `end` (weight 1). All tensors have one dtype.
     lerp lerp_ = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
-        Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.arg(), end.arg(), weight.into().arg()], []
+        Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.arg(), end.arg(), weight_of(weight.into())?], []
     );
     /// The nearest multiple of `10^-decimals`, halves to even; for floats, and for integers without `decimals`.
     round_decimals round_decimals_ = |x, decimals: i32| (
@@ -339,6 +347,16 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// A bound of a clamp; a number and a tensor both of `bool` are refused, as in PyTorch.
+    fn bound<'a>(&self, bound: Operand<'a>, op: &'static str) -> Result<Arg<'a>> {
+        if self.dtype() == DType::Bool && matches!(bound, Operand::Number(Scalar::Bool(_))) {
+            return Err(Error::new(Kind::DType, "not defined for bool; use logical_or() or _and()").op(op));
+        }
+        Ok(bound.arg())
+    }
+}
+
 /// One of the two bounds of a clamp.
 macro_rules! bounds {
     ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident => $op:ident;)*) => {
@@ -349,7 +367,7 @@ macro_rules! bounds {
             /// As [`Tensor::clamp`].
             #[track_caller]
             pub fn $name<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<Tensor> {
-                let args = [self.arg(), bound.into().arg()];
+                let args = [self.arg(), self.bound(bound.into(), stringify!($name))?];
                 binary(stringify!($name), Op::Binary(BinaryOp::$op), PROMOTED, &args).fresh().map(Tensor::from_view)
             }
 
@@ -359,7 +377,7 @@ macro_rules! bounds {
             /// As [`Tensor::clamp_`].
             #[track_caller]
             pub fn $in_place<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<()> {
-                let args = [self.arg(), bound.into().arg()];
+                let args = [self.arg(), self.bound(bound.into(), stringify!($in_place))?];
                 binary(stringify!($in_place), Op::Binary(BinaryOp::$op), PROMOTED, &args).in_place(self.as_view())
             }
         )* }

@@ -5,10 +5,11 @@ use crate::backend::{Arg, backend};
 use crate::write;
 use osteon_kernels::{self as kernels, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_spec::{
-    Category, DType, Device, Error, Kind, Layout, Operand, Result, Scalar, broadcast_shapes,
+    Category, DType, Device, Error, Kind, Layout, MemoryFormat, Operand, Result, Scalar, broadcast_shapes,
     elementwise_output, result_type,
 };
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// An operation element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Call<'_> {
     pub fn fresh(&self) -> Result<View> {
         let device = self.device()?;
         let dtypes = self.dtypes()?;
-        let layout = self.layout()?;
+        let layout = self.layout(&dtypes)?;
         let out = View::alloc(layout, dtypes.result, &device, self.name)?;
         self.run(&dtypes, &out)?;
         Ok(out)
@@ -116,7 +117,7 @@ impl Call<'_> {
         }
         let dtypes = self.dtypes()?;
         self.check_category(&dtypes, out)?;
-        let layout = self.layout()?;
+        let layout = self.layout(&dtypes)?;
         if layout.sizes() != out.shape() {
             return Err(Error::new(
                 Kind::Shape,
@@ -236,18 +237,19 @@ impl Call<'_> {
         }
     }
 
-    /// Checks that a factor (`alpha`, `value`) is of a kind that the dtype can hold.
+    /// Checks that a factor (`alpha`, `value`) is one that the dtype can hold.
     fn check_factor(&self, compute: DType) -> Result<()> {
-        let scales = matches!(
-            self.op,
+        let Some(&factor) = self.numbers.first() else { return Ok(()) };
+        match self.op {
+            Op::Ternary(TernaryOp::Addcmul | TernaryOp::Addcdiv) => {
+                factor.check_fits(compute).map_err(|e| e.op(self.name))
+            }
             Op::Binary(BinaryOp::AddScaled | BinaryOp::SubScaled)
-                | Op::Ternary(TernaryOp::Addcmul | TernaryOp::Addcdiv)
-        );
-        match self.numbers {
-            &[factor, ..] if scales && factor.category() > compute.category().max(Category::Integer) => {
+                if factor.category() > compute.category().max(Category::Integer) =>
+            {
                 Err(Error::new(
                     Kind::DType,
-                    format!("the factor {factor} does not fit {compute}; use one of that kind, or cast with to() first"),
+                    format!("the factor {factor} does not fit {compute}; cast with to() first"),
                 )
                 .op(self.name))
             }
@@ -256,17 +258,33 @@ impl Call<'_> {
     }
 
     /// The layout of a fresh result.
-    fn layout(&self) -> Result<Layout> {
-        // A number is a 0-dim input, without a say in the order of dims.
-        let scalar = Layout::scalar();
-        let inputs: SmallVec<[&Layout; 4]> = self
-            .args
-            .iter()
-            .map(|arg| match arg {
-                Arg::View(v) => v.layout(),
-                Arg::Number(_) => &scalar,
-            })
-            .collect();
+    fn layout(&self, dtypes: &DTypes) -> Result<Layout> {
+        if let ([Arg::View(x)], true) = (self.args, self.is_laid_out_like()) {
+            return x.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(self.name));
+        }
+        // A number is a 0-dim input, without a say in the order of dims, but for the operations that PyTorch has
+        // twice, once for numbers.
+        let skips_numbers = match self.op {
+            Op::Binary(BinaryOp::Pow | BinaryOp::Maximum | BinaryOp::Minimum) => {
+                matches!(self.args, [Arg::View(_), ..])
+            }
+            Op::Ternary(_) => true,
+            _ => false,
+        };
+        let mut inputs: SmallVec<[Cow<'_, Layout>; 4]> = SmallVec::new();
+        for arg in self.args {
+            inputs.push(match arg {
+                // PyTorch casts first, and its casts are dense.
+                Arg::View(v) if v.dtype() != dtypes.compute => {
+                    let cast = v.layout().like(MemoryFormat::Preserve);
+                    Cow::Owned(cast.map_err(|e| e.op(self.name))?)
+                }
+                Arg::View(v) => Cow::Borrowed(v.layout()),
+                Arg::Number(_) if skips_numbers => continue,
+                Arg::Number(_) => Cow::Owned(Layout::scalar()),
+            });
+        }
+        let inputs: SmallVec<[&Layout; 4]> = inputs.iter().map(|l| &**l).collect();
         let layout = match inputs[..] {
             [only] => elementwise_output(&[only], only.sizes()),
             _ => {
@@ -275,6 +293,19 @@ impl Call<'_> {
             }
         };
         layout.map_err(|e| e.op(self.name))
+    }
+
+    /// Whether the result is laid out as a copy would be: PyTorch makes it with `empty_like` there, which keeps
+    /// also the strides of dims of size 1.
+    fn is_laid_out_like(&self) -> bool {
+        let category = self.views().next().map(|v| v.dtype().category());
+        match self.op {
+            Op::Unary(UnaryOp::Deg2Rad | UnaryOp::Rad2Deg | UnaryOp::Hardtanh) => true,
+            Op::Unary(UnaryOp::Abs) => category == Some(Category::Complex),
+            Op::Unary(UnaryOp::IsFinite | UnaryOp::IsInf) => category < Some(Category::Float),
+            Op::Unary(UnaryOp::IsReal) => category < Some(Category::Complex),
+            _ => false,
+        }
     }
 
     fn check_category(&self, dtypes: &DTypes, dst: &View) -> Result<()> {
