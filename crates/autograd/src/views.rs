@@ -553,6 +553,15 @@ impl Tensor {
         self.as_view().mt().map(Tensor::from_view)
     }
 
+    /// [`Tensor::reshape`] to the shape of another tensor.
+    ///
+    /// # Errors
+    /// As [`Tensor::reshape`].
+    #[track_caller]
+    pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
+        self.reshape(signed(other.shape()))
+    }
+
     /// The shape of another tensor: [`Tensor::view`] to it.
     ///
     /// # Errors

@@ -112,7 +112,10 @@
 mod checkpoint;
 
 pub use checkpoint::{load, load_with, save, save_with};
-pub use osteon_autograd::{BatchNorm, Index, MatrixNorm, Operand, Rounding, Tensor, To, functional, manual_seed, s};
+pub use osteon_autograd::{
+    BatchNorm, Index, Indexing, Interpolation, MatrixNorm, Operand, PadMode, Reduce, Rounding,
+    Tensor, To, UniqueTensors, functional, manual_seed, s,
+};
 pub use osteon_io::{LoadOptions, SaveOptions};
 pub use osteon_memory::{Origin, Site, Storage};
 pub use osteon_spec::{

@@ -11,7 +11,7 @@ use osteon_spec::{
 };
 
 /// An indexed tensor taken apart: which dims index tensors address, and where their shape goes in the result.
-struct Lookup {
+pub(crate) struct Lookup {
     /// The index tensors in the order of their dims, all int64 or int32.
     indices: Vec<View>,
     /// Size and stride of the dim that each addresses.
@@ -25,7 +25,7 @@ struct Lookup {
 }
 
 impl Lookup {
-    fn new(of: &View, indices: &[Option<View>], op: &'static str) -> Result<Lookup> {
+    pub(crate) fn new(of: &View, indices: &[Option<View>], op: &'static str) -> Result<Lookup> {
         let said = |e: Error| e.op(op);
         let per_dim = expand_masks(of, indices).map_err(said)?;
         if per_dim.len() > of.dim() {
@@ -100,7 +100,7 @@ impl Lookup {
     }
 
     /// Moves elements between `of`, which the indices address, and `other`, which broadcasts to the result's shape.
-    fn run(&self, what: Move<'_>, of: &View, other: Arg<'_>, op: &'static str) -> Result<()> {
+    pub(crate) fn run(&self, what: Move<'_>, of: &View, other: Arg<'_>, op: &'static str) -> Result<()> {
         let get = matches!(what, Move::Get);
         if self.shape().contains(&0) {
             // Nothing to move, and no index is looked at, but there is nothing that it could name.

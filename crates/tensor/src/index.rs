@@ -172,14 +172,25 @@ impl View {
     /// An index out of range; another rank; an index larger than the tensor in another dim.
     #[track_caller]
     pub fn gather(&self, dim: isize, index: &View) -> Result<View> {
-        let op = "gather";
+        self.gathered(dim, index, false, "gather")
+    }
+
+    /// [`View::gather`], where negative indices may count from the end.
+    #[track_caller]
+    pub(crate) fn gathered(
+        &self,
+        dim: isize,
+        index: &View,
+        wrap: bool,
+        op: &'static str,
+    ) -> Result<View> {
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        check_index(index, self, true, op)?;
         let out =
             View::alloc(Layout::contiguous(index.shape())?, self.dtype(), &self.device(), op)?;
         if index.numel() == 0 {
             return Ok(out);
         }
+        check_index(index, self, true, op)?;
         check_places(self, index, d, op)?;
         let (sizes, strides) = as_dims(self);
         let (index_sizes, _) = as_dims(index);
@@ -189,7 +200,7 @@ impl View {
             positions.push(n, out_strides[i], if i == d { 0 } else { strides[i] });
         }
         let index = &index.reshaped_vector()?;
-        let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: false }];
+        let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap }];
         Indexed { positions, slice: Walk::default(), pointers: &pointers }
             .run(Move::Get, &out, self.into(), op)?;
         Ok(out)
@@ -302,7 +313,7 @@ impl View {
     /// in another dim; another dtype; overlap.
     #[track_caller]
     pub fn scatter_(&self, dim: isize, index: &View, source: Arg<'_>) -> Result<()> {
-        self.scattered(dim, index, source, Move::Set, "scatter_")
+        self.scattered(dim, index, source, None, Move::Set, "scatter_")
     }
 
     /// Adds each element of `source` to the place along a dim that `index` names.
@@ -315,21 +326,26 @@ impl View {
             dim,
             index,
             source.into(),
+            None,
             Move::Reduce(BinaryOp::Add, &[]),
             "scatter_add_",
         )
     }
 
-    fn scattered(
+    /// Moves the source to the places that the index names, after one number, if there is a first.
+    pub(crate) fn scattered(
         &self,
         dim: isize,
         index: &View,
         source: Arg<'_>,
+        first: Option<Scalar>,
         what: Move<'_>,
         op: &'static str,
     ) -> Result<()> {
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        check_index(index, self, true, op)?;
+        if index.numel() > 0 {
+            check_index(index, self, true, op)?;
+        }
         let (sizes, strides) = as_dims(self);
         let mut source_strides = Dims::from_elem(0, sizes.len());
         match source {
@@ -370,8 +386,13 @@ impl View {
             }
             let index = &index.reshaped_vector()?;
             let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: false }];
-            Indexed { positions, slice: Walk::default(), pointers: &pointers }
-                .run(what, self, source, op)?;
+            let places = Indexed { positions, slice: Walk::default(), pointers: &pointers };
+            if let Some(first) = first {
+                let mut places = places.clone();
+                places.positions.strides[1].fill(0);
+                places.run(Move::Set, self, Arg::Number(first), op)?;
+            }
+            places.run(what, self, source, op)?;
         }
         self.storage().bump_version();
         Ok(())

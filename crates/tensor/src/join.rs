@@ -130,6 +130,52 @@ impl View {
         views.iter().map(|v| v.with_layout(v.layout().expand_to(&shape)?, op)).collect()
     }
 
+    /// [`View::gather`] of view and index broadcast to each other in all other dims; negative indices count from the
+    /// end.
+    ///
+    /// # Errors
+    /// Ranks that differ; sizes that do not broadcast; as [`View::gather`].
+    #[track_caller]
+    pub fn take_along_dim(&self, index: &View, dim: isize) -> Result<View> {
+        let op = "take_along_dim";
+        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
+        if index.dim() != self.dim() {
+            return Err(Error::new(
+                Kind::Shape,
+                format!("ranks must be equal, got shapes {:?} and {:?}", self.shape(), index.shape()),
+            )
+            .op(op));
+        }
+        let mut shapes = [self, index].map(|v| Dims::from_slice(v.shape()));
+        for shape in &mut shapes {
+            if let Some(size) = shape.get_mut(d) {
+                *size = 1;
+            }
+        }
+        let common = broadcast_shapes(&shapes.each_ref().map(|s| &s[..])).map_err(|e| e.op(op))?;
+        let expanded = |v: &View| {
+            let mut shape = common.clone();
+            if let Some(size) = shape.get_mut(d) {
+                *size = v.shape()[d];
+            }
+            v.with_layout(v.layout().expand_to(&shape)?, op)
+        };
+        expanded(self)?.gathered(dim, &expanded(index)?, true, op)
+    }
+
+    /// Checks that a source has this shape.
+    ///
+    /// # Errors
+    /// [`Kind::Shape`].
+    pub fn check_same_shape(&self, source: &View, op: &'static str) -> Result<()> {
+        if source.shape() == self.shape() {
+            return Ok(());
+        }
+        let message =
+            format!("the source must have shape {:?}, got {:?}", self.shape(), source.shape());
+        Err(Error::new(Kind::Shape, message).op(op))
+    }
+
     /// Matrices along the diagonal of a new one, zeros elsewhere; vectors are rows, 0-dim tensors single elements. Dtypes
     /// promote.
     ///

@@ -24,9 +24,12 @@ mod masks;
 mod matmul;
 mod meta;
 mod number;
+mod pad;
 mod random;
 mod pooling;
 mod read;
+mod scatter;
+mod sets;
 mod sort;
 mod norm;
 mod reduce;
@@ -47,5 +50,8 @@ pub use osteon_kernels::{
     BinaryOp, CompareOp, Distribution, Pick, TernaryOp, Triangle, UnaryOp,
 };
 pub use random::manual_seed;
+pub use pad::PadMode;
 pub use pooling::{Average, Pool};
+pub use scatter::Reduce;
+pub use sets::Unique;
 pub use view::View;

@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
         self.get(usize::MAX, name)
     }
 
-    fn need(&self, place: usize, name: &str) -> Result<&'a Arg, Stop> {
+    pub fn need(&self, place: usize, name: &str) -> Result<&'a Arg, Stop> {
         self.get(place, name)
             .ok_or_else(|| Stop::Unwritable(format!("{name} is missing")))
     }

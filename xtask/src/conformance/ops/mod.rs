@@ -1,12 +1,15 @@
 //! The single operations, by PyTorch's names: what a recorded call looks like in Rust.
 
+mod arrange;
 mod create;
+mod indexing;
 mod linalg;
 mod nn;
 mod norm;
 mod pointwise;
 mod reduce;
 mod shape;
+mod sort;
 
 use osteon::Tensor;
 
@@ -28,6 +31,13 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         shape::views,
         shape::pieces,
         shape::copies,
+        arrange::join,
+        arrange::arrange,
+        arrange::compose,
+        indexing::read,
+        indexing::write,
+        sort::order,
+        sort::sets,
         create::create,
         create::like,
         linalg::products,

@@ -1,6 +1,6 @@
 //! Views, and what moves elements without changing them.
 
-use osteon::{DType, Index};
+use osteon::DType;
 
 use super::super::args::{Arg, Call};
 use super::super::call::Stop;
@@ -13,7 +13,6 @@ pub fn views(op: &str, c: &Call<'_>) -> Made {
     let x = || c.tensor(0, "input");
     match op {
         "T" => one(x()?.T()?),
-        "__getitem__" => one(x()?.i(indices(c)?)?),
         "mT" => one(x()?.mT()?),
         "t" => one(x()?.t()?),
         "as_strided" => one(x()?.as_strided(
@@ -61,32 +60,6 @@ pub fn views(op: &str, c: &Call<'_>) -> Made {
     }
 }
 
-/// The index tuple of `__getitem__`; tensors among the indices are another operation.
-fn indices(c: &Call<'_>) -> Result<Vec<Index>, Stop> {
-    let index = |arg: &Arg| {
-        Ok(match arg {
-            Arg::Int(i) => Index::Int(*i),
-            Arg::Slice(start, end, step) => Index::Slice {
-                start: *start,
-                end: *end,
-                step: step.unwrap_or(1),
-            },
-            Arg::Ellipsis => Index::Ellipsis,
-            Arg::None => Index::NewAxis,
-            _ => return Err(Stop::Missing),
-        })
-    };
-    match c.get(1, "index") {
-        // A list of nothing but numbers is Python's `x[[0, 3]]`, an index tensor too.
-        Some(Arg::List(list)) if list.iter().all(|a| matches!(a, Arg::Int(_))) => {
-            Err(Stop::Missing)
-        }
-        Some(Arg::List(list)) => list.iter().map(index).collect(),
-        Some(single) => Ok(vec![index(single)?]),
-        None => Err(Stop::Unreadable("there is no index".to_owned())),
-    }
-}
-
 fn diagonal(c: &Call<'_>, dim1: isize, dim2: isize) -> Made {
     let (dim1, dim2) = (c.int_or(2, "dim1", dim1)?, c.int_or(3, "dim2", dim2)?);
     one(c
@@ -107,7 +80,14 @@ pub fn pieces(op: &str, c: &Call<'_>) -> Made {
         "split" | "unsafe_split" => x()?.split(c.int(1, "split_size")?, dim()?)?,
         "tensor_split" => match c.get(1, "indices_or_sections") {
             Some(Arg::List(_)) => x()?.tensor_split(&c.ints(1, "indices")?[..], dim()?)?,
-            Some(Arg::Tensor(_)) => return Err(Stop::Missing),
+            Some(Arg::Tensor(_)) => {
+                let sections = c.tensor(1, "sections")?.to(DType::I64)?.to_vec::<i64>()?;
+                let sections: Vec<isize> = sections.into_iter().map(|n| n as isize).collect();
+                match c.tensor(1, "sections")?.dim() {
+                    0 => x()?.tensor_split(sections[0], dim()?)?,
+                    _ => x()?.tensor_split(&sections[..], dim()?)?,
+                }
+            }
             _ => x()?.tensor_split(c.int(1, "sections")?, dim()?)?,
         },
         "dsplit" if in_sizes => x()?.dsplit(&c.ints(1, "indices")?[..])?,

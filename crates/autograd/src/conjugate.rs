@@ -1,0 +1,67 @@
+//! Conjugation.
+
+use crate::Tensor;
+use osteon_spec::{Error, Kind, Result};
+use osteon_tensor::{Arg, Call, Compute, Op, UnaryOp};
+
+impl Tensor {
+    /// The complex conjugates, in a new tensor; a real tensor itself. (PyTorch puts the work off until somebody reads.)
+    ///
+    /// # Errors
+    /// A guard in the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1f32, 2.0]])?.view_as_complex()?;
+    /// assert_eq!(x.conj()?.imag()?.to_vec::<f32>()?, [-2.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn conj(&self) -> Result<Tensor> {
+        if !self.dtype().is_complex() {
+            return Ok(self.clone());
+        }
+        let args = [Arg::View(self.as_view())];
+        let (op, compute) = (Op::Unary(UnaryOp::Conj), Compute::Promoted);
+        Call { name: "conj", op, compute, args: &args, numbers: &[] }.fresh().map(Tensor::from_view)
+    }
+
+    /// [`Tensor::mT`] with complex elements conjugated, which copies; a view of a real tensor.
+    ///
+    /// # Errors
+    /// A vector; out of memory.
+    #[track_caller]
+    #[allow(non_snake_case, reason = "PyTorch's name")]
+    pub fn mH(&self) -> Result<Tensor> {
+        let transposed = self.mT()?;
+        if self.dtype().is_complex() { transposed.conj() } else { Ok(transposed) }
+    }
+
+    /// [`Tensor::mH`], by its other name.
+    ///
+    /// # Errors
+    /// As [`Tensor::mH`].
+    #[track_caller]
+    pub fn adjoint(&self) -> Result<Tensor> {
+        self.mH()
+    }
+
+    /// [`Tensor::mH`] of a matrix; a scalar itself, conjugated.
+    ///
+    /// # Errors
+    /// Another number of dims; out of memory.
+    #[track_caller]
+    #[allow(non_snake_case, reason = "PyTorch's name")]
+    pub fn H(&self) -> Result<Tensor> {
+        if !matches!(self.dim(), 0 | 2) {
+            let message = format!("needs a matrix, got shape {:?}; mH() takes batches", self.shape());
+            return Err(Error::new(Kind::Shape, message).op("H"));
+        }
+        self.mH()
+    }
+
+    /// Itself: conjugation is never put off.
+    pub fn resolve_conj(&self) -> Tensor {
+        self.clone()
+    }
+}
