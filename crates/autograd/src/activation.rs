@@ -1,7 +1,7 @@
 //! Activations of neural networks: PyTorch's `nn.functional`, element by element.
 
 use crate::Tensor;
-use osteon_spec::{DType, Error, Kind, Result, Scalar};
+use osteon_spec::{Error, Kind, Result, Scalar};
 use osteon_tensor::{Arg, Call, Compute, Op, UnaryOp};
 
 /// `name name_(numbers) => operation, what it computes in, the numbers as the operation takes them;`
@@ -144,15 +144,24 @@ checked! {
         let numbers = [threshold.into(), value.into()];
         numbers.iter().try_for_each(|n| n.check_fits(x.dtype())).map(|()| numbers)
     };
-    /// `x / (1 + |x|)`. Not for `bool`.
-    softsign softsign_() => Softsign, Float, |x| not_bool(x);
-    /// `x - tanh(x)`. Not for `bool`.
-    tanhshrink tanhshrink_() => Tanhshrink, Float, |x| not_bool(x);
 }
 
-fn not_bool(x: &Tensor) -> Result<[Scalar; 0]> {
-    if x.dtype() == DType::Bool {
-        return Err(Error::new(Kind::DType, "not defined for bool; cast with to() first"));
+impl Tensor {
+    /// `x / (1 + |x|)`. Not for `bool`. Allocates the result and two tensors on the way.
+    ///
+    /// # Errors
+    /// As [`Tensor::abs`].
+    #[track_caller]
+    pub fn softsign(&self) -> Result<Tensor> {
+        self.div(&self.abs()?.add(1)?)
     }
-    Ok([])
+
+    /// `x - tanh(x)`. Not for `bool`. Allocates the result and `tanh(x)`.
+    ///
+    /// # Errors
+    /// As [`Tensor::sub`].
+    #[track_caller]
+    pub fn tanhshrink(&self) -> Result<Tensor> {
+        self.sub(&self.tanh()?)
+    }
 }

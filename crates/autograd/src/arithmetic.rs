@@ -402,6 +402,10 @@ fn power<'a>(
     let Arg::Number(number) = exponent else {
         return Ok(call);
     };
+    if base.dtype() == DType::Bool && matches!(number, Scalar::Bool(_)) {
+        // Of truth values, x^y is x >= y.
+        return Ok(binary(name, Op::Compare(CompareOp::Ge), PROMOTED, args));
+    }
     let inexact = base.dtype().is_float() || base.dtype().is_complex();
     let wanted = match number {
         Scalar::Int(i) => i as f64,

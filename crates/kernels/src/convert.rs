@@ -330,7 +330,7 @@ fn f32_to_bf16(v: f32) -> u16 {
     let bits = v.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
     (if v.is_nan() {
-        0x7fc0 | bits >> 16 & 0x8000
+        0x7fc0
     } else {
         rounded
     }) as u16

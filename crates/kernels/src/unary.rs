@@ -244,10 +244,6 @@ ops! {
     Softplus { float: |x; p| if x * p[0] > p[1] { x } else { (x * p[0]).exp().ln_1p() / p[0] }; }
     /// `log(sigmoid(x))`.
     LogSigmoid { float: |x| hold!(x, Real::NEG_INFINITY, 0.0) - Math::exp(-x.abs()).ln_1p(); }
-    /// `x / (1 + |x|)`.
-    Softsign { float: |x| x / (1.0 + x.abs()); complex: |x| x / (x.norm() + 1.0); }
-    /// `x - tanh(x)`.
-    Tanhshrink { float: |x| x - Math::tanh(x); complex: |x| x - wide(x, complex::tanh); }
 }
 
 /// `x` between two bounds; NaN passes.

@@ -262,6 +262,9 @@ impl Call<'_> {
         if let ([Arg::View(x)], true) = (self.args, self.is_laid_out_like()) {
             return x.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(self.name));
         }
+        if let ([Arg::View(x)], Op::Unary(UnaryOp::LogSigmoid)) = (self.args, self.op) {
+            return Layout::contiguous(x.shape()).map_err(|e| e.op(self.name));
+        }
         // A number is a 0-dim input, without a say in the order of dims, but for the operations that PyTorch has
         // twice, once for numbers.
         let skips_numbers = match self.op {
@@ -299,8 +302,9 @@ impl Call<'_> {
     /// also the strides of dims of size 1.
     fn is_laid_out_like(&self) -> bool {
         let category = self.views().next().map(|v| v.dtype().category());
+        let like = [UnaryOp::Deg2Rad, UnaryOp::Rad2Deg, UnaryOp::Hardtanh, UnaryOp::NanToNum];
         match self.op {
-            Op::Unary(UnaryOp::Deg2Rad | UnaryOp::Rad2Deg | UnaryOp::Hardtanh) => true,
+            Op::Unary(op) if like.contains(&op) => true,
             Op::Unary(UnaryOp::Abs) => category == Some(Category::Complex),
             Op::Unary(UnaryOp::IsFinite | UnaryOp::IsInf) => category < Some(Category::Float),
             Op::Unary(UnaryOp::IsReal) => category < Some(Category::Complex),
