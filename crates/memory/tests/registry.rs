@@ -235,6 +235,16 @@ fn attachments_go_with_the_last_handle() {
     viewer.attachment().set(Box::new(token.clone())).unwrap();
     let second = viewer.clone();
     assert!(viewer.is_same(&second) && !viewer.is_unique());
+    let (layout, site) = (second.layout().clone(), Location::caller());
+    let twin = Viewer::register(
+        second.storage().clone(),
+        layout,
+        DType::F32,
+        "look",
+        site,
+        false,
+    );
+    assert!(!twin.unwrap().is_same(&second));
     drop(viewer);
     assert_eq!(Arc::strong_count(&token), 2);
     drop(second);
