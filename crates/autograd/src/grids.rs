@@ -1,7 +1,7 @@
 //! Grids, diagonals and borders: tensors composed of the elements of others.
 
 use crate::Tensor;
-use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result, wrap_dim};
+use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result, Scalar, wrap_dim};
 use osteon_tensor::PadMode;
 
 /// In which order [`Tensor::meshgrid`] takes its first two vectors.
@@ -245,10 +245,10 @@ impl Tensor {
         append: Option<&Tensor>,
     ) -> Result<Tensor> {
         let op = "diff";
-        let d = self.as_view().existing_dim(dim, op)? as isize;
-        if n == 0 {
+        if n == 0 && self.dim() > 0 {
             return self.copy();
         }
+        let d = self.as_view().existing_dim(dim, op)? as isize;
         let parts: Vec<&Tensor> = [prepend, Some(self), append].into_iter().flatten().collect();
         let mut values = match parts[..] {
             [only] => only.clone(),
@@ -264,6 +264,52 @@ impl Tensor {
             };
         }
         Ok(values)
+    }
+
+    /// The area below the points of a curve that are `dx` apart along a dim, by the trapezoidal rule.
+    ///
+    /// # Errors
+    /// A dim out of range; `bool`; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let y = Tensor::new([0f64, 2.0, 4.0])?;
+    /// assert_eq!(y.trapezoid(0.5, -1)?.item::<f64>()?, 2.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn trapezoid(&self, dx: impl Into<Scalar>, dim: isize) -> Result<Tensor> {
+        let d = self.as_view().existing_dim(dim, "trapezoid")? as isize;
+        if self.shape()[d as usize] == 0 {
+            return self.sum_dims([d], false);
+        }
+        let ends = self.select(d, 0)?.add(&self.select(d, -1)?)?;
+        self.sum_dims([d], false)?.sub(&ends.mul(0.5)?)?.mul(dx.into())
+    }
+
+    /// [`Tensor::trapezoid`] with the places of the points, `x`: of the shape of the curve, or a vector along the dim.
+    ///
+    /// # Errors
+    /// As there; shapes that do not broadcast.
+    #[track_caller]
+    pub fn trapezoid_at(&self, x: &Tensor, dim: isize) -> Result<Tensor> {
+        let d = self.as_view().existing_dim(dim, "trapezoid")? as isize;
+        let (rank, n) = (self.dim() as isize, self.shape()[d as usize] as isize);
+        if n == 0 {
+            return self.sum_dims([d], false);
+        }
+        // The dim, counted from the end: `x` may have fewer dims.
+        let from_end = d - rank;
+        let x = if x.dim() == 1 && rank > 1 {
+            let mut shape = vec![1; rank as usize];
+            shape[d as usize] = x.numel() as isize;
+            x.reshape(shape)?
+        } else {
+            x.clone()
+        };
+        let steps = x.diff(1, from_end, None, None)?;
+        let pairs = self.narrow(d, 0, n - 1)?.add(&self.narrow(d, 1, n - 1)?)?;
+        pairs.mul(&steps)?.sum_dims([d], false)?.div(2.0)
     }
 
     /// Channels in groups of `factor²` as blocks of pixels: `(…, C·r², H, W)` to `(…, C, H·r, W·r)`, in a new tensor.
@@ -305,7 +351,7 @@ impl Tensor {
     ///
     /// ```
     /// # use osteon_autograd::{PadMode, Tensor};
-    /// let x = Tensor::new([1i64, 2, 3])?;
+    /// let x = Tensor::new([[1i64, 2, 3]])?;
     /// assert_eq!(x.pad([2, 1], PadMode::Reflect)?.to_vec::<i64>()?, [3, 2, 1, 2, 3, 2]);
     /// assert_eq!(x.pad([1, -1], PadMode::Constant(0.into()))?.to_vec::<i64>()?, [0, 1, 2]);
     /// # Ok::<(), osteon_spec::Error>(())

@@ -178,6 +178,10 @@ impl Tensor {
             Some(w) => w.to(DType::F64)?,
             None => Tensor::ones(self.shape(), DType::I64, &self.device())?,
         };
+        if values.is_empty() {
+            // Of nothing the counts are whole, weights or not.
+            return Tensor::zeros([minlength], DType::I64, &self.device());
+        }
         let bins = Tensor::zeros([most.max(minlength)], weights.dtype(), &self.device())?;
         bins.index_add_(0, &numbers, &weights, 1).map_err(|e| e.op(op))?;
         Ok(bins)

@@ -138,7 +138,7 @@ impl View {
     #[track_caller]
     pub fn take_along_dim(&self, index: &View, dim: isize) -> Result<View> {
         let op = "take_along_dim";
-        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
+        let d = self.existing_dim(dim, op)?;
         if index.dim() != self.dim() {
             return Err(Error::new(
                 Kind::Shape,
@@ -147,17 +147,11 @@ impl View {
             .op(op));
         }
         let mut shapes = [self, index].map(|v| Dims::from_slice(v.shape()));
-        for shape in &mut shapes {
-            if let Some(size) = shape.get_mut(d) {
-                *size = 1;
-            }
-        }
+        shapes.iter_mut().for_each(|shape| shape[d] = 1);
         let common = broadcast_shapes(&shapes.each_ref().map(|s| &s[..])).map_err(|e| e.op(op))?;
         let expanded = |v: &View| {
             let mut shape = common.clone();
-            if let Some(size) = shape.get_mut(d) {
-                *size = v.shape()[d];
-            }
+            shape[d] = v.shape()[d];
             v.with_layout(v.layout().expand_to(&shape)?, op)
         };
         expanded(self)?.gathered(dim, &expanded(index)?, true, op)
@@ -200,10 +194,8 @@ impl View {
                 }
             });
         }
-        let mut dtype = matrices[0].dtype();
-        for matrix in &matrices {
-            dtype = dtype.promote(matrix.dtype()).map_err(|e| e.op(op))?;
-        }
+        let operands: Vec<Operand> = views.iter().map(|v| Operand::new(v.dtype(), v.dim())).collect();
+        let dtype = result_type(&operands).map_err(|e| e.op(op))?;
         let total = |d: usize| matrices.iter().fold(0usize, |n, m| n.saturating_add(m.shape()[d]));
         let out = View::zeros(&[total(0), total(1)], dtype, &device)?;
         let (mut row, mut column) = (0, 0);

@@ -6,7 +6,7 @@ use crate::backend::backend;
 use crate::copy::transfer;
 use crate::index::Move;
 use osteon_memory::CopyReason;
-use osteon_spec::{Error, Kind, Layout, Result, Scalar};
+use osteon_spec::{Error, Kind, Layout, MemoryFormat, Result, Scalar};
 use std::ops::Range;
 use std::panic::Location;
 
@@ -93,20 +93,19 @@ impl View {
         let layout = layout.map_err(|e| e.op(op))?;
         if let PadMode::Constant(value) = mode {
             value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
-            let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-            backend(self.device()).fill(&out, value).map_err(|e| e.op(op))?;
-            let (mut to, mut from) = (out.clone(), self.clone());
-            for b in &borders {
-                // What is left of the dim, in both.
-                let own = from.shape()[b.dim] as isize;
-                let (start, end) = ((-b.before).max(0), own.min(b.size - b.before).max(0));
-                let len = (end - start).max(0);
-                let d = b.dim as isize;
-                from = from.slice(d, Some(start), Some(start + len), 1)?;
-                to = to.slice(d, Some(start + b.before), Some(start + b.before + len), 1)?;
-            }
-            transfer(&to, &from, CopyReason::Assigned, op, Location::caller())?;
-            return Ok(out);
+            return self.framed(&borders, layout, value, op);
+        }
+        let free = self.dim() - borders.len();
+        if !(1..=2).contains(&free) || !(1..=3).contains(&borders.len()) {
+            return Err(Error::new(
+                Kind::Shape,
+                format!(
+                    "{mode:?} is for the last 1, 2 or 3 dims behind one or two others, got {} pads for shape {:?}",
+                    pads.len(),
+                    self.shape()
+                ),
+            )
+            .op(op));
         }
         let mut indices = vec![None; self.dim()];
         for b in &borders {
@@ -132,6 +131,37 @@ impl View {
         if out.numel() > 0 {
             Lookup::new(self, &indices, op)?.run(Move::Get, self, (&out).into(), op)?;
         }
+        Ok(out)
+    }
+
+    /// The tensor in a frame of one number.
+    #[track_caller]
+    fn framed(
+        &self,
+        borders: &[Border],
+        layout: Layout,
+        value: Scalar,
+        op: &'static str,
+    ) -> Result<View> {
+        let mut from = self.clone();
+        for b in borders {
+            // What is cut off, in turn.
+            let d = b.dim as isize;
+            let (own, after) = (from.shape()[b.dim] as isize, b.size - b.before - from.shape()[b.dim] as isize);
+            let start = (-b.before).max(0);
+            from = from.narrow(d, start.min(own), own - start + after.min(0)).map_err(|e| e.op(op))?;
+        }
+        let is_smaller = |b: &Border| b.before <= 0 && b.size - b.before <= self.shape()[b.dim] as isize;
+        if borders.iter().all(is_smaller) {
+            return from.copy(MemoryFormat::Preserve).map_err(|e| e.op(op));
+        }
+        let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
+        backend(self.device()).fill(&out, value).map_err(|e| e.op(op))?;
+        let mut to = out.clone();
+        for b in borders {
+            to = to.narrow(b.dim as isize, b.before.max(0), from.shape()[b.dim] as isize)?;
+        }
+        transfer(&to, &from, CopyReason::Assigned, op, Location::caller())?;
         Ok(out)
     }
 }

@@ -139,10 +139,13 @@ impl View {
     /// Whether each element is one of `test`: a new `bool` tensor. NaN is none.
     ///
     /// # Errors
-    /// Dtypes that do not promote; complex elements; out of memory.
+    /// Dtypes that do not promote; `bool` or complex elements; out of memory.
     #[track_caller]
     pub fn isin(&self, test: &View, invert: bool) -> Result<View> {
         let op = "isin";
+        if self.dtype() == DType::Bool || test.dtype() == DType::Bool {
+            return Err(Error::new(Kind::DType, "not defined for bool; cast with to() first").op(op));
+        }
         let dtype = self.dtype().promote(test.dtype()).map_err(|e| e.op(op))?;
         let mut wanted = test.to_dtype(dtype)?.keys(op)?;
         wanted.sort_unstable();
@@ -203,9 +206,18 @@ impl View {
         for (i, &key) in wanted.iter().enumerate() {
             let row = if rank == 1 { 0 } else { i / per_row };
             let row = &sorted[row * len..(row + 1) * len];
-            // Nothing is as large as NaN.
-            let below = |&x: &u64| x < key || Some(key) == nan || (right && x == key);
-            found.push(row.partition_point(below) as i64);
+            // NaN, as a boundary or a value, is below or above nothing, which sends the search on.
+            let below = |x: u64| x < key || Some(key) == nan || Some(x) == nan || (right && x == key);
+            let (mut start, mut end) = (0, len);
+            while start < end {
+                let middle = start + (end - start) / 2;
+                if below(row[middle]) {
+                    start = middle + 1;
+                } else {
+                    end = middle;
+                }
+            }
+            found.push(start as i64);
         }
         self.whole_numbers(&found, values.shape())
     }

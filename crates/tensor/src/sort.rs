@@ -37,6 +37,8 @@ impl View {
         };
         check_numbers(self, op)?;
         let mut shape = Dims::from_slice(self.shape());
+        // A 0-dim tensor has its one element in any case.
+        let k = if self.dim() == 0 { 1 } else { k };
         if let Some(size) = shape.get_mut(d) {
             *size = k;
         }

@@ -133,6 +133,13 @@ pub fn compose(op: &str, c: &Call<'_>) -> Made {
         "nn.functional.pixel_shuffle" => {
             one(x()?.pixel_shuffle(size(c.int(1, "upscale_factor")?)?)?)
         }
+        "trapezoid" => {
+            let dim = c.int_or(usize::MAX, "dim", -1)?;
+            one(match c.get(1, "x") {
+                Some(_) => x()?.trapezoid_at(c.tensor(1, "x")?, dim)?,
+                None => x()?.trapezoid(c.scalar_or(usize::MAX, "dx", 1)?, dim)?,
+            })
+        }
         _ => Err(Stop::Missing),
     }
 }
