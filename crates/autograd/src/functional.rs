@@ -1,9 +1,14 @@
 //! PyTorch's `nn.functional`, by its names.
 
 use crate::Tensor;
-use osteon_spec::Result;
-use osteon_tensor::View;
+use crate::loss::pairwise;
+pub use crate::loss::{
+    Classes, Reduction, binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,
+    huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
+};
+use osteon_spec::{Error, Kind, Result};
 pub use osteon_tensor::{Average, Conv, ConvTranspose, Padding, Pool};
+use osteon_tensor::{BinaryOp, View};
 
 fn view(tensor: Option<&Tensor>) -> Option<&View> {
     tensor.map(Tensor::as_view)
@@ -228,5 +233,136 @@ pub fn embedding(indices: &Tensor, weight: &Tensor) -> Result<Tensor> {
     weight
         .as_view()
         .embedding(indices.as_view())
+        .map(Tensor::from_view)
+}
+
+/// `x`, or where it is not positive `weight · x`: a weight for each channel, dim 1, or one for all.
+///
+/// # Errors
+/// As many weights as neither; different dtypes; integers; a guard in the way; out of memory.
+#[track_caller]
+pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let op = "prelu";
+    let channels = if input.dim() < 2 { 1 } else { input.shape()[1] };
+    if weight.dim() > 1 || (weight.numel() != 1 && weight.numel() != channels) {
+        return Err(Error::new(
+            Kind::Shape,
+            format!(
+                "expected 1 or {channels} weights, got shape {:?}",
+                weight.shape()
+            ),
+        )
+        .op(op));
+    }
+    if weight.dtype() != input.dtype() {
+        return Err(Error::new(
+            Kind::DType,
+            format!(
+                "the weight has {}, but the input {}",
+                weight.dtype(),
+                input.dtype()
+            ),
+        )
+        .op(op));
+    }
+    let mut shape = vec![1; input.dim().saturating_sub(1)];
+    if let Some(first) = shape.first_mut() {
+        *first = weight.numel() as isize;
+    }
+    let weight = if weight.numel() == 1 {
+        weight.view(vec![1; input.dim()])?
+    } else {
+        weight.view(shape)?
+    };
+    pairwise(op, BinaryOp::Prelu, input, &weight, &[])
+}
+
+/// The first half along a dim times the sigmoid of the second.
+///
+/// # Errors
+/// An odd size; integers; a guard in the way; out of memory.
+#[track_caller]
+pub fn glu(input: &Tensor, dim: isize) -> Result<Tensor> {
+    let size = input.size(dim).map_err(|e| e.op("glu"))?;
+    if size % 2 != 0 {
+        return Err(Error::new(
+            Kind::Shape,
+            format!("size {size} of dim {dim} must be even"),
+        )
+        .op("glu"));
+    }
+    let half = (size / 2) as isize;
+    let (a, b) = (input.narrow(dim, 0, half)?, input.narrow(dim, half, half)?);
+    pairwise("glu", BinaryOp::Gate, &a, &b, &[])
+}
+
+/// Each element with probability `p` replaced by 0, the others scaled so that the mean stays; the input itself where
+/// not in training.
+///
+/// # Errors
+/// A `p` beyond 0 to 1; integers in training; out of memory.
+#[track_caller]
+pub fn dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&p) {
+        return Err(Error::new(
+            Kind::Value,
+            format!("the probability must be from 0 to 1, got {p}"),
+        )
+        .op("dropout"));
+    }
+    if !training || p == 0.0 {
+        return Ok(input.clone());
+    }
+    if p == 1.0 {
+        return input.mul(0.0);
+    }
+    let kept = input.empty_like()?;
+    kept.bernoulli_(1.0 - p)?;
+    input.mul(&kept)?.mul(1.0 / (1.0 - p))
+}
+
+/// What [`scaled_dot_product_attention`] takes beside query, key and value.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attention<'a> {
+    /// Which keys a query may look at (`bool`), or what is added to their scores; broadcasts to them.
+    pub mask: Option<&'a Tensor>,
+    /// Whether a query looks at no key after it.
+    pub is_causal: bool,
+    /// The factor of scores; one over the root of the vectors' size in its absence.
+    pub scale: Option<f64>,
+    /// Whether several heads of the query may share a head of key and value.
+    pub enable_gqa: bool,
+}
+
+/// `softmax(query · keyᵀ · scale + mask) · value`. Heads and batches broadcast without being copied; the result has the
+/// query's order of dims; a query that may look at no key gives zeros. Allocates the scores as well.
+///
+/// # Errors
+/// Shapes or dtypes that do not fit; a mask together with `is_causal`; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Attention}};
+/// let x = Tensor::new([[1f32, 0.0], [0.0, 1.0]])?;
+/// let how = Attention { is_causal: true, ..Attention::default() };
+/// let y = functional::scaled_dot_product_attention(&x, &x, &x, &how)?;
+/// assert_eq!(y.select(0, 0)?.to_vec::<f32>()?, [1.0, 0.0]); // the first sees itself alone
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+#[track_caller]
+pub fn scaled_dot_product_attention(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    how: &Attention<'_>,
+) -> Result<Tensor> {
+    let how = osteon_tensor::Attention {
+        mask: view(how.mask),
+        is_causal: how.is_causal,
+        scale: how.scale,
+        enable_gqa: how.enable_gqa,
+    };
+    query
+        .as_view()
+        .attention(key.as_view(), value.as_view(), &how)
         .map(Tensor::from_view)
 }

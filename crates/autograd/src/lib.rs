@@ -18,6 +18,7 @@ mod index;
 mod inplace;
 mod join;
 mod linalg;
+mod loss;
 mod matmul;
 pub mod functional;
 mod operand;

@@ -153,6 +153,28 @@ impl Tensor {
             .map(Tensor::from_view)
     }
 
+    /// Sums of products of tensors whose dims are named by letters. Dims that the result lacks are summed, a name twice in
+    /// one operand is its diagonal, `...` stands for dims that broadcast; without `->` the result has the names that
+    /// occur once, in alphabetical order. No operand is copied, whatever its strides; three or more are multiplied
+    /// from the left.
+    ///
+    /// # Errors
+    /// An equation that makes no sense or does not fit; sizes that do not broadcast; dtypes that differ where dims are
+    /// summed; a guard in the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(Tensor::einsum("ij,kj->ik", &[&a, &a])?.to_vec::<i64>()?, [5, 11, 11, 25]);
+    /// assert_eq!(Tensor::einsum("ii", &[&a])?.item::<i64>()?, 5);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
+        let views: Vec<&View> = operands.iter().map(|t| t.as_view()).collect();
+        View::einsum(equation, &views).map(Tensor::from_view)
+    }
+
     /// Sums of products along a dim, of the conjugate of this tensor: `linalg.vecdot`.
     ///
     /// # Errors

@@ -189,6 +189,34 @@ ops! {
     Polar { float -> Pair: |x, y| crate::Complex::new(x * y.cos(), x * y.sin()); }
     /// The neighbour of `x` towards `y`.
     NextAfter { float: |x, y| Math::next_toward(x, y); }
+    /// `(x - y)²`.
+    SquaredError { float: |x, y| (x - y) * (x - y); }
+    /// `½ (x - y)² / beta` where that is less than `|x - y| - ½ beta`, which it is elsewhere.
+    SmoothL1 {
+        float: |x, y; p| {
+            let z = (x - y).abs();
+            if z < p[0] { 0.5 * z * z / p[0] } else { z - 0.5 * p[0] }
+        };
+    }
+    /// The same times `delta`.
+    Huber {
+        float: |x, y; p| {
+            let z = (x - y).abs();
+            if z <= p[0] { 0.5 * z * z } else { p[0] * (z - 0.5 * p[0]) }
+        };
+    }
+    /// `-(y log(x) + (1 - y) log(1 - x))`, with logarithms of -100 at least.
+    BinaryCrossEntropy {
+        float: |x, y| (y - 1.0) * (-x).ln_1p().max(-100.0) - y * Math::ln(x).max(-100.0);
+    }
+    /// `y (log(y) - x)`, 0 where `y` is.
+    KlDiv { float: |x, y| if y == 0.0 && !x.is_nan() { 0.0 } else { y * (Math::ln(y) - x) }; }
+    /// `e^y (y - x)`.
+    KlDivLog { float: |x, y| Math::exp(y) * (y - x); }
+    /// `x`, times `y` where it is not positive.
+    Prelu { float: |x, y| if x > 0.0 { x } else { x * y }; }
+    /// `x · sigmoid(y)`.
+    Gate { float: |x, y| x * Math::sigmoid(y); }
 }
 
 /// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.

@@ -6,12 +6,14 @@
 
 mod advanced;
 mod arrange;
+mod attention;
 mod backend;
 mod choose;
 mod conv;
 mod copy;
 mod cpu;
 mod create;
+mod einsum;
 mod elementwise;
 mod embedding;
 pub mod format;
@@ -39,6 +41,7 @@ mod view;
 mod views;
 mod write;
 
+pub use attention::Attention;
 pub use backend::Arg;
 pub use conv::{Conv, ConvTranspose, Padding};
 pub use elementwise::{Call, Compute, Op};

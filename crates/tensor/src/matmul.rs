@@ -154,6 +154,17 @@ impl Matrix<'_> {
 
 #[track_caller]
 fn product(op: &'static str, a: &View, b: &View) -> Result<View> {
+    product_as(op, a, b, None)
+}
+
+/// The product of two views with a dim at least, laid out as said, else row-major.
+#[track_caller]
+pub(crate) fn product_as(
+    op: &'static str,
+    a: &View,
+    b: &View,
+    layout: Option<Layout>,
+) -> Result<View> {
     let (lhs, rhs) = (Matrix::new(a, true), Matrix::new(b, false));
     if lhs.summed.0 != rhs.summed.0 {
         return Err(Error::new(
@@ -184,7 +195,10 @@ fn product(op: &'static str, a: &View, b: &View) -> Result<View> {
         contract.keep(size, 0, stride);
     }
     contract.sum(lhs.summed.0, lhs.summed.1, rhs.summed.1);
-    contract.fresh()
+    match layout {
+        None => contract.fresh(),
+        Some(layout) => contract.into_layout(layout),
+    }
 }
 
 #[cold]

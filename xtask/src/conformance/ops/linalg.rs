@@ -48,6 +48,10 @@ pub fn other(op: &str, c: &Call<'_>) -> Made {
     let x = || c.tensor(0, "input");
     match op {
         "cross" => one(x()?.cross(c.tensor(1, "other")?, cross_dim(c)?)?),
+        "einsum" => {
+            let equation = c.text(1, "equation")?.unwrap_or_default();
+            one(Tensor::einsum(equation, &tensors(c, 0)?)?)
+        }
         "linalg.cross" => one(x()?.cross(c.tensor(1, "other")?, c.int_or(2, "dim", -1)?)?),
         "linalg.matrix_power" => one(x()?.matrix_power(c.int(1, "n")? as i64)?),
         "linalg.multi_dot" => one(Tensor::multi_dot(&tensors(c, 0)?)?),

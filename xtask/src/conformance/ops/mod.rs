@@ -4,6 +4,7 @@ mod arrange;
 mod create;
 mod indexing;
 mod linalg;
+mod loss;
 mod nn;
 mod norm;
 mod pointwise;
@@ -51,6 +52,7 @@ pub fn apply(op: &str, c: &Call<'_>) -> Made {
         norm::norms,
         norm::normalisations,
         nn::pools,
+        loss::losses,
     ];
     for table in tables {
         match table(op, c) {
