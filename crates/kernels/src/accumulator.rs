@@ -30,34 +30,60 @@ pub(crate) trait Accumulator: Copy {
     /// `len` elements may be read at `run`.
     #[inline(always)]
     unsafe fn of_run(run: *const Self::Input, len: usize, number: f64) -> Self {
-        /// Sums that grow side by side: they fill vectors, and hide the time that one step takes.
-        const LANES: usize = 16;
-        // SAFETY: for both calls: `i < len`.
-        let at = |i: usize| unsafe { run.add(i).read_unaligned().get() };
-        let mut done = 0;
-        let mut total = Self::EMPTY;
-        if len >= 2 * LANES {
-            let mut lanes = [Self::EMPTY; LANES];
-            while done + LANES <= len {
-                for (l, lane) in lanes.iter_mut().enumerate() {
-                    *lane = lane.with(at(done + l), number);
-                }
-                done += LANES;
+        // SAFETY: the caller's contract.
+        unsafe {
+            match len {
+                64.. => side_by_side::<Self, 32>(run, len, number),
+                16.. => side_by_side::<Self, 8>(run, len, number),
+                _ => side_by_side::<Self, 1>(run, len, number),
             }
-            let mut width = LANES / 2;
-            while width > 0 {
-                for l in 0..width {
-                    lanes[l] = lanes[l].then(lanes[l + width], number);
-                }
-                width /= 2;
-            }
-            total = lanes[0];
         }
-        for i in done..len {
-            total = total.with(at(i), number);
-        }
-        total
     }
+
+    /// Each of `len` accumulators takes an element in.
+    ///
+    /// # Safety
+    /// `len` accumulators lie at `accs`, and as many elements at `row`.
+    #[inline(always)]
+    unsafe fn of_row(accs: *mut Self, row: *const Self::Input, len: usize, number: f64) {
+        for i in 0..len {
+            // SAFETY: the caller's contract: `i < len`.
+            unsafe {
+                let x = row.add(i).read_unaligned().get();
+                accs.add(i).write(accs.add(i).read().with(x, number));
+            }
+        }
+    }
+}
+
+/// The summary of a dense run by summaries of every `LANES`th element: they fill vectors, and hide the time that one step
+/// takes.
+///
+/// # Safety
+/// `len` elements may be read at `run`.
+#[inline(always)]
+unsafe fn side_by_side<A: Accumulator, const LANES: usize>(
+    run: *const A::Input,
+    len: usize,
+    number: f64,
+) -> A {
+    // SAFETY: for both calls: `i < len`.
+    let at = |i: usize| unsafe { run.add(i).read_unaligned().get() };
+    let mut lanes = [A::EMPTY; LANES];
+    let whole = len / LANES * LANES;
+    for i in (0..whole).step_by(LANES) {
+        for (l, lane) in lanes.iter_mut().enumerate() {
+            *lane = lane.with(at(i + l), number);
+        }
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = lanes[l].then(lanes[l + width], number);
+        }
+        width /= 2;
+    }
+    (whole..len).fold(lanes[0], |total, i| total.with(at(i), number))
 }
 
 /// The loops of an accumulator, looked up for an operation and a dtype.
@@ -111,15 +137,8 @@ pub(crate) unsafe fn along<A: Accumulator>(p: [*mut u8; 2], len: usize, params: 
 /// `len` accumulators lie at `p[0]`, aligned, and as many elements at `p[1]`.
 #[inline(always)]
 pub(crate) unsafe fn across<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
-    let number = params.get::<f64>(0);
-    for i in 0..len {
-        // SAFETY: the caller's contract: `i < len`.
-        unsafe {
-            let acc = p[0].cast::<A>().add(i);
-            let x = p[1].cast::<A::Input>().add(i).read_unaligned().get();
-            acc.write(acc.read().with(x, number));
-        }
-    }
+    // SAFETY: the caller's contract.
+    unsafe { A::of_row(p[0].cast(), p[1].cast(), len, params.get::<f64>(0)) };
 }
 
 /// # Safety

@@ -220,8 +220,16 @@ impl<'a, const N: usize> Walk<'a, N> {
         }
         let mut staging = [const { Staging::NEW }; N];
         let mut scratch = Block::NEW;
-        for start in range.clone().step_by(BLOCK) {
-            let part = start..range.end.min(start + BLOCK);
+        let run = self.plan.inner().size;
+        let mut start = range.start;
+        while start < range.end {
+            let mut end = range.end.min(start + BLOCK);
+            if run >= SHORT {
+                // A part within one run is dense, or one element all along, more often.
+                end = end.min(start - start % run + run);
+            }
+            let part = start..end;
+            start = end;
             let mut ptrs = [std::ptr::null_mut(); N];
             // SAFETY: the caller's contract; a block holds the elements of a part.
             unsafe {

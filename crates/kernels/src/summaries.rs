@@ -117,11 +117,9 @@ impl<T: Ordered, const MAX: bool> Accumulator for Extreme<T, MAX> {
     const EMPTY: Self = Extreme(if MAX { T::LOWEST } else { T::HIGHEST });
     #[inline(always)]
     fn with(self, x: T::Value, _: f64) -> Self {
-        Extreme(if T::beats::<MAX>(x, self.0) {
-            x
-        } else {
-            self.0
-        })
+        // A NaN stays: nothing is beyond it.
+        let beyond = if MAX { x > self.0 } else { x < self.0 };
+        Extreme(if beyond | T::is_nan(x) { x } else { self.0 })
     }
     #[inline(always)]
     fn then(self, later: Self, number: f64) -> Self {
@@ -422,8 +420,26 @@ pub(crate) struct Exponentials<T: Ordered> {
     pub(crate) sum: f64,
 }
 
+/// Exponentials that are computed together.
+const TOGETHER: usize = 128;
+
 macro_rules! exponentials {
     ($T:ty) => {
+        impl Exponentials<$T> {
+            /// What a sum is of, once `max` is the largest element. Where nothing is above minus infinity, nothing adds
+            /// up: e^(-inf - -inf) would be NaN.
+            #[inline(always)]
+            fn scale(of: $T, max: $T) -> $T {
+                let e = Math::exp(of - max);
+                if of == <$T>::NEG_INFINITY { 0.0 } else { e }
+            }
+
+            #[inline(always)]
+            fn larger(a: $T, b: $T) -> $T {
+                if (b > a) | b.is_nan() { b } else { a }
+            }
+        }
+
         impl Accumulator for Exponentials<$T> {
             type Input = $T;
             const EMPTY: Self = Exponentials {
@@ -436,16 +452,8 @@ macro_rules! exponentials {
             }
             #[inline(always)]
             fn then(self, later: Self, _: f64) -> Self {
-                let max = if <$T>::beats::<true>(later.max, self.max) {
-                    later.max
-                } else {
-                    self.max
-                };
-                // Where nothing is above minus infinity, nothing adds up: e^(-inf - -inf) would be NaN.
-                let part = |of: Self| {
-                    let e = of.sum * Math::exp(of.max - max) as f64;
-                    if of.max == <$T>::NEG_INFINITY { 0.0 } else { e }
-                };
+                let max = Self::larger(self.max, later.max);
+                let part = |of: Self| of.sum * Self::scale(of.max, max) as f64;
                 Exponentials {
                     max,
                     sum: part(self) + part(later),
@@ -453,25 +461,47 @@ macro_rules! exponentials {
             }
             #[inline(always)]
             unsafe fn of_run(run: *const $T, len: usize, number: f64) -> Self {
-                const LANES: usize = 16;
                 // SAFETY: the caller's contract.
                 let max = unsafe { Extreme::<$T, true>::of_run(run, len, number) }.0;
-                if max == <$T>::NEG_INFINITY {
-                    return Self::EMPTY;
-                }
-                // SAFETY: the caller's contract: `i < len`.
-                let term = |i: usize| unsafe { Math::exp(run.add(i).read_unaligned() - max) };
-                let mut lanes = [0.0f64; LANES];
-                let whole = len / LANES * LANES;
-                for i in (0..whole).step_by(LANES) {
-                    for (l, lane) in lanes.iter_mut().enumerate() {
-                        *lane += term(i + l) as f64;
+                let mut sum = 0.0;
+                let mut terms = [0.0; TOGETHER];
+                for start in (0..len).step_by(TOGETHER) {
+                    let terms = &mut terms[..TOGETHER.min(len - start)];
+                    for (i, term) in terms.iter_mut().enumerate() {
+                        // SAFETY: the caller's contract: `start + i < len`.
+                        let x = unsafe { run.add(start + i).read_unaligned() };
+                        *term = Self::scale(x, max);
                     }
+                    // SAFETY: the terms are a run.
+                    sum += unsafe { Sum::<$T>::of_run(terms.as_ptr(), terms.len(), number) }.0;
                 }
-                let rest: f64 = (whole..len).map(|i| term(i) as f64).sum();
-                Exponentials {
-                    max,
-                    sum: lanes.iter().sum::<f64>() + rest,
+                Exponentials { max, sum }
+            }
+            #[inline(always)]
+            unsafe fn of_row(accs: *mut Self, row: *const $T, len: usize, _: f64) {
+                let [mut max, mut before, mut now] = [[0.0; TOGETHER]; 3];
+                for start in (0..len).step_by(TOGETHER) {
+                    let n = TOGETHER.min(len - start);
+                    for (i, max) in max[..n].iter_mut().enumerate() {
+                        // SAFETY: the caller's contract: `start + i < len`.
+                        *max = unsafe { accs.add(start + i).read() }.max;
+                    }
+                    for i in 0..n {
+                        // SAFETY: as above.
+                        let x = unsafe { row.add(start + i).read_unaligned() };
+                        let larger = Self::larger(max[i], x);
+                        before[i] = Self::scale(max[i], larger);
+                        now[i] = Self::scale(x, larger);
+                        max[i] = larger;
+                    }
+                    for i in 0..n {
+                        // SAFETY: as above.
+                        unsafe {
+                            let acc = accs.add(start + i);
+                            let sum = acc.read().sum * before[i] as f64 + now[i] as f64;
+                            acc.write(Exponentials { max: max[i], sum });
+                        }
+                    }
                 }
             }
         }
