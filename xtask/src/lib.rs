@@ -3,5 +3,6 @@
 #![deny(missing_docs)]
 
 pub mod ci;
+pub mod codegen;
 pub mod conformance;
 pub mod tidy;

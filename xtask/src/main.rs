@@ -4,13 +4,14 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use xtask::{ci, conformance, tidy};
+use xtask::{ci, codegen, conformance, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci [--only STEPS] [--skip STEPS]    everything that continuous integration checks
   tidy                                the project's own rules
+  codegen                             docs/ops.md, from the table of operations
   conformance FILE.jsonl.gz… [--present-ops] [--verbose ID]
                                       recorded programs and operations, run and compared
 ";
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let done = match args.split_first() {
         Some((command, rest)) => match command.as_str() {
             "ci" => ci::Selection::parse(rest).and_then(|selection| ci::run(root, &selection)),
+            "codegen" => codegen::run(root),
             "tidy" => tidy::run(root),
             "conformance" => {
                 conformance::Options::parse(rest).and_then(|options| conformance::run(&options))

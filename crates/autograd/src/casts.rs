@@ -4,11 +4,11 @@ use crate::Tensor;
 use osteon_spec::{DType, MemoryFormat, Result};
 
 macro_rules! casts {
-    ($($name:ident $dtype:ident;)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident => $dtype:ident;)*) => {
         impl Tensor { $(
-            #[doc = concat!(
-                "[`Tensor::to`] [`DType::", stringify!($dtype), "`]: itself where it has that dtype, else a copy."
-            )]
+            $(#[doc = $doc])+
+            ///
+            /// Itself where it has that dtype, else a copy.
             ///
             /// # Errors
             /// A guard in the way; out of memory.
@@ -21,18 +21,30 @@ macro_rules! casts {
 }
 
 casts! {
-    bool Bool;
-    byte U8;
-    char I8;
-    short I16;
-    int I32;
-    long I64;
-    half F16;
-    bfloat16 BF16;
-    float F32;
-    double F64;
-    cfloat C64;
-    cdouble C128;
+    /// As `bool`: whether it is not zero.
+    bool => Bool;
+    /// As `uint8`.
+    byte => U8;
+    /// As `int8`.
+    char => I8;
+    /// As `int16`.
+    short => I16;
+    /// As `int32`.
+    int => I32;
+    /// As `int64`.
+    long => I64;
+    /// As `float16`.
+    half => F16;
+    /// As `bfloat16`.
+    bfloat16 => BF16;
+    /// As `float32`.
+    float => F32;
+    /// As `float64`.
+    double => F64;
+    /// As `complex64`.
+    cfloat => C64;
+    /// As `complex128`.
+    cdouble => C128;
 }
 
 impl Tensor {

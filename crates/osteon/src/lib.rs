@@ -121,6 +121,7 @@ pub use osteon_memory::{Origin, Site, Storage};
 pub use osteon_spec::{
     Category, DType, Device, Error, Kind, Layout, MemoryFormat, OomReport, ReshapeInfo, Result, Scalar, Sections,
 };
+pub use osteon_spec::ops;
 pub use osteon_tensor::format::{PrintOptions, get_printoptions, set_printoptions};
 pub use osteon_tensor::{Data, Number, ReadGuard, WriteGuard};
 

@@ -11,6 +11,7 @@ mod elementwise;
 mod error;
 mod infer;
 mod layout;
+pub mod ops;
 mod overlap;
 mod permute;
 mod plan;

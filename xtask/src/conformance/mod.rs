@@ -1,5 +1,6 @@
 //! `cargo xtask conformance`: recorded programs and single operations, run and compared.
 
+mod accepted;
 mod args;
 mod call;
 mod case;
@@ -22,6 +23,7 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+pub use accepted::dtypes_of;
 pub use case::Case;
 pub use program::Program;
 pub use report::{Report, Totals, Verdict};

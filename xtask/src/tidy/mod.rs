@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
     rules::leftovers,
     rules::one_machine,
     rules::readmes_agree,
+    rules::operations_page,
 ];
 
 /// Everything in the project at `root` that breaks a rule.

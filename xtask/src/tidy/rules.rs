@@ -3,6 +3,7 @@
 use super::Violation;
 use super::source::{block_after, code_only, line_of, without_tests, words};
 use super::tree::{File, Tree};
+use crate::codegen;
 
 /// Crates that hold the thin layers of `unsafe`.
 const UNSAFE_CRATES: &[&str] = &["crates/memory/", "crates/kernels/"];
@@ -277,6 +278,20 @@ pub fn readmes_agree(tree: &Tree) -> Found {
         ));
     }
     Ok(found)
+}
+
+/// The page of operations says what the table of operations says.
+pub fn operations_page(tree: &Tree) -> Found {
+    // The table is compiled into this program: a tree without it has no page either.
+    let table = tree.file("crates/spec/src/ops.rs").is_some();
+    let page = tree.file(codegen::PAGE).map(|f| f.text.as_str());
+    let right = !table || page == Some(&codegen::page());
+    Ok((!right)
+        .then(|| {
+            whole("ops-page", codegen::PAGE, "is out of date: run `cargo xtask codegen`".to_owned())
+        })
+        .into_iter()
+        .collect())
 }
 
 /// Headings and fenced code blocks of a Markdown text.
