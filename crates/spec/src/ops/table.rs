@@ -283,6 +283,7 @@ rows! {
         bmm = "The products of the matrices in two batches of one size";
         cross = "The cross products of vectors of three along a dim; other dims broadcast";
         dot = "The sum of the products of two vectors' elements";
+        einsum = "Sums of products of tensors whose dims are named by letters";
         inner = "Sums of products over the last dims of both, for all pairs of what is before";
         matmul = "The matrix product";
         matrix_power = "The `n`th power of square matrices: `linalg.matrix_power`";
@@ -368,6 +369,8 @@ rows! {
         rot90 = "The tensor turned by so many quarters from the first of two dims towards the second";
         stack = "Tensors of one shape along a new dim, in a new tensor; dtypes promote";
         tile = "As `repeat`, but fewer numbers than dims count for the last ones";
+        trapezoid = "The area below the points of a curve that are `dx` apart along a dim, by the trapezoidal rule";
+        trapezoid_at = "`trapezoid` with the places of the points, `x`: of the shape of the curve, or a vector along the dim";
         tril tril_ = "The elements on a diagonal of each matrix and below it, zeros elsewhere, in a new row-major tensor";
         tril_indices = "The coordinates of the elements of a matrix on a diagonal and below it, as the two rows of a new int64 tensor";
         triu triu_ = "The elements on a diagonal of each matrix and above it, zeros elsewhere, in a new row-major tensor";
