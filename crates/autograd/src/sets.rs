@@ -1,7 +1,7 @@
 //! Elements as a set, in bins, and in order.
 
 use crate::Tensor;
-use osteon_spec::{DType, Error, Kind, Result, Scalar};
+use osteon_spec::{DType, Error, Kind, Result, Scalar, wrap_dim};
 use osteon_tensor::{Unique, View};
 
 /// The different elements of a tensor; see [`Tensor::unique`].
@@ -300,7 +300,10 @@ impl Tensor {
         }
         let mut shape = crate::views::signed(self.shape());
         let lanes = match dim {
-            _ if self.dim() == 0 => self.reshape([1])?,
+            _ if self.dim() == 0 => {
+                wrap_dim(dim.unwrap_or(0), 0).map_err(|e| e.op(op))?;
+                self.reshape([1])?
+            }
             None => {
                 shape = if keepdim { vec![1; self.dim()] } else { Vec::new() };
                 self.reshape([-1])?

@@ -6,7 +6,7 @@ use crate::backend::backend;
 use crate::copy::transfer;
 use crate::index::Move;
 use osteon_memory::CopyReason;
-use osteon_spec::{Error, Kind, Layout, MemoryFormat, Result, Scalar};
+use osteon_spec::{DType, Error, Kind, Layout, MemoryFormat, Result, Scalar};
 use std::ops::Range;
 use std::panic::Location;
 
@@ -94,6 +94,9 @@ impl View {
         if let PadMode::Constant(value) = mode {
             value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
             return self.framed(&borders, layout, value, op);
+        }
+        if mode == PadMode::Replicate && self.dtype() == DType::Bool {
+            return Err(Error::new(Kind::DType, "Replicate is not defined for bool").op(op));
         }
         let free = self.dim() - borders.len();
         if !(1..=2).contains(&free) || !(1..=3).contains(&borders.len()) {
