@@ -31,8 +31,8 @@ pub use block::{AllocError, AllocReason, Block, BlockInfo, BlockState, FreeInfo,
 pub use events::CopyReason;
 pub use hold::{Held, hold};
 pub use map::{
-    DiffEntry, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated, reserved, reset_peak,
-    set_limit, stats,
+    DiffEntry, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated,
+    reserved, reset_peak, set_limit, stats,
 };
 pub use os::SystemMemory;
 pub use pool::{Pool, SMALL_MAX, SegmentInfo, pool_is_valid};
@@ -46,6 +46,7 @@ pub use text::{Bytes, bytes};
 /// The copy log.
 pub mod copies {
     pub use crate::events::{
-        CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, check, forbid, mark, record, since,
+        CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, check, forbid, mark, record,
+        since,
     };
 }
