@@ -49,7 +49,11 @@ pub fn page() -> String {
             text += &row(["---"; 5]);
         }
         let names: Vec<String> = op.names.iter().map(|n| format!("`{n}`")).collect();
-        let dtypes = if elementwise { dtypes_of(op.name()) } else { None };
+        let dtypes = if elementwise {
+            dtypes_of(op.name())
+        } else {
+            None
+        };
         text += &row([
             &names.join(" "),
             &op.doc.replace('|', "\\|"),

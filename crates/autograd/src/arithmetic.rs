@@ -29,6 +29,7 @@ macro_rules! calls {
             /// Shapes that do not broadcast; dtypes or numbers for which it is not defined; a guard in the way; out
             /// of memory.
             #[track_caller]
+            #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
             pub fn $name<'a>(&'a self $(, $x: $ty)*) -> Result<Tensor> {
                 let $this = self;
                 calls!(@run $this stringify!($name), fresh(), $call).map(Tensor::from_view)
@@ -40,6 +41,7 @@ macro_rules! calls {
             /// Another shape than this tensor's; a result that its dtype cannot hold; overlap; a guard in the
             /// way.
             #[track_caller]
+            #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
             pub fn $in_place<'a>(&'a self $(, $x: $ty)*) -> Result<()> {
                 let $this = self;
                 calls!(@run $this stringify!($in_place), in_place($this.as_view()), $call)
@@ -351,7 +353,11 @@ impl Tensor {
     /// A bound of a clamp; a number and a tensor both of `bool` are refused, as in PyTorch.
     fn bound<'a>(&self, bound: Operand<'a>, op: &'static str) -> Result<Arg<'a>> {
         if self.dtype() == DType::Bool && matches!(bound, Operand::Number(Scalar::Bool(_))) {
-            return Err(Error::new(Kind::DType, "not defined for bool; use logical_or() or _and()").op(op));
+            return Err(Error::new(
+                Kind::DType,
+                "not defined for bool; use logical_or() or _and()",
+            )
+            .op(op));
         }
         Ok(bound.arg())
     }

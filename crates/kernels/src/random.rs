@@ -53,14 +53,14 @@ impl Random {
             ];
         }
         [
-            u64::from(c[0]) | u64::from(c[1]) << 32,
-            u64::from(c[2]) | u64::from(c[3]) << 32,
+            u64::from(c[0]) | (u64::from(c[1]) << 32),
+            u64::from(c[2]) | (u64::from(c[3]) << 32),
         ]
     }
 
     /// A number below `n`, evenly: the high half of a product, whose bias is below `n / 2^64`.
     pub fn below(&self, i: u64, n: u64) -> u64 {
-        (u128::from(self.bits(i)[0]) * u128::from(n) >> 64) as u64
+        ((u128::from(self.bits(i)[0]) * u128::from(n)) >> 64) as u64
     }
 
     /// The number of element `i`, with `digits` binary digits of a uniform one.
@@ -126,7 +126,7 @@ pub unsafe fn random(plan: &Plan<1>, dst: *mut u8, dtype: DType, how: &Random) {
 mod tests {
     use super::*;
 
-    /// The known answers of the generator's authors: counter and key all zeros, and the first words of π.
+    /// The known answer of the generator's authors for a counter and key of zeros.
     #[test]
     fn bits_are_philoxs() {
         let zero = Random {

@@ -233,7 +233,7 @@ ops! {
     GeluTanh {
         float: |x| {
             let inner = x + 0.044715 * x * x * x;
-            0.5 * x * (1.0 + Math::tanh(0.797_884_560_802_865_4 * inner))
+            0.5 * x * (1.0 + Math::tanh((2.0 / std::f64::consts::PI).sqrt() as Real * inner))
         };
     }
     /// `x · sigmoid(x)`.

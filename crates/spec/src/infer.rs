@@ -17,7 +17,11 @@ impl Operand {
     /// A tensor of this dtype and rank.
     #[inline]
     pub fn new(dtype: DType, rank: usize) -> Operand {
-        if rank == 0 { Operand::ZeroDim(dtype) } else { Operand::Tensor(dtype) }
+        if rank == 0 {
+            Operand::ZeroDim(dtype)
+        } else {
+            Operand::Tensor(dtype)
+        }
     }
 
     /// Its kind of number.
@@ -97,7 +101,9 @@ fn join(so_far: &mut Option<DType>, d: DType) -> Result<()> {
 
 /// The higher rank decides unless the lower has the higher category.
 fn combine(higher: Option<DType>, lower: Option<DType>) -> Result<Option<DType>> {
-    let (Some(high), Some(low)) = (higher, lower) else { return Ok(higher.or(lower)) };
+    let (Some(high), Some(low)) = (higher, lower) else {
+        return Ok(higher.or(lower));
+    };
     Ok(Some(match (high.category(), low.category()) {
         (Category::Complex, _) => high,
         // 8-bit floats have no complex of their precision; `promote` says so.
@@ -135,14 +141,25 @@ mod tests {
     fn result_types_are_pytorchs() {
         let mut wrong = vec![];
         for line in ANSWERS.lines() {
-            let [a, b, want] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let [a, b, want] = line.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
             let got = result_type(&[operand(a), operand(b)]).ok();
             // There is no complex of two halves here: their complex is complex64.
-            let want = if want.ends_with("complex32") { "complex64" } else { want };
+            let want = if want.ends_with("complex32") {
+                "complex64"
+            } else {
+                want
+            };
             if got != DType::from_name(want) {
                 wrong.push(format!("{line}: got {got:?}"));
             }
         }
-        assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(
+            wrong.is_empty(),
+            "{} wrong:\n{}",
+            wrong.len(),
+            wrong.join("\n")
+        );
     }
 }

@@ -82,7 +82,10 @@ impl OpInfo {
 
 /// Where an operation answers otherwise than PyTorch, and how; `docs/differences.md` has the reasons.
 pub const DIFFERENCES: &[(&str, &str)] = &[
-    ("bernoulli", "other random numbers; a probability beyond 0 and 1 is none"),
+    (
+        "bernoulli",
+        "other random numbers; a probability beyond 0 and 1 is none",
+    ),
     ("conj", "a copy; PyTorch sets a bit"),
     ("eq", "exact also with numbers that the dtype cannot hold"),
     ("ge", "exact also with numbers that the dtype cannot hold"),

@@ -122,7 +122,12 @@ fn integer_range(dtype: DType) -> (i128, i128) {
 /// A negative number may wrap into an unsigned dtype as long as its magnitude fits.
 fn integer_fits(i: i128, dtype: DType) -> bool {
     let (least, most) = integer_range(dtype);
-    i <= most && if dtype.is_signed() { i >= least } else { -i <= most }
+    i <= most
+        && if dtype.is_signed() {
+            i >= least
+        } else {
+            -i <= most
+        }
 }
 
 /// As PyTorch writes a plain number: `2`, `1.5`, `true`, `1-2j`.

@@ -30,7 +30,8 @@ fn collect(text: &str, names: &mut BTreeSet<String>) {
             let rest = rest.strip_prefix("r#").unwrap_or(rest);
             names.insert(rest.split(['<', '(']).next().unwrap_or_default().to_owned());
         } else if in_rows && documented && line.starts_with("    ") {
-            let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == ' ';
+            let is_name =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == ' ';
             let row: String = line[4..].chars().take_while(|&c| is_name(c)).collect();
             let mut words = row.split(' ').filter(|w| !w.is_empty());
             let Some(first) = words.next() else { continue };
@@ -47,12 +48,22 @@ fn every_method_is_in_the_table_and_the_table_names_no_other() {
         println!("skipped: the crate of the methods is not here");
         return;
     };
-    let listed: BTreeSet<String> =
-        OPS.iter().flat_map(|op| op.names).map(|n| (*n).to_owned()).collect();
-    assert_eq!(listed.len(), OPS.iter().map(|op| op.names.len()).sum(), "a name twice");
+    let listed: BTreeSet<String> = OPS
+        .iter()
+        .flat_map(|op| op.names)
+        .map(|n| (*n).to_owned())
+        .collect();
+    assert_eq!(
+        listed.len(),
+        OPS.iter().map(|op| op.names.len()).sum(),
+        "a name twice"
+    );
     let missing: Vec<_> = methods.difference(&listed).collect();
     let gone: Vec<_> = listed.difference(&methods).collect();
-    assert!(missing.is_empty() && gone.is_empty(), "missing {missing:?}, without a method {gone:?}");
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "missing {missing:?}, without a method {gone:?}"
+    );
     assert!(methods.len() > 300, "the methods are read wrongly");
 }
 

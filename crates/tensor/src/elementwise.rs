@@ -5,8 +5,8 @@ use crate::backend::{Arg, backend};
 use crate::write;
 use osteon_kernels::{self as kernels, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_spec::{
-    Category, DType, Device, Error, Kind, Layout, MemoryFormat, Operand, Result, Scalar, broadcast_shapes,
-    elementwise_output, result_type,
+    Category, DType, Device, Error, Kind, Layout, MemoryFormat, Operand, Result, Scalar,
+    broadcast_shapes, elementwise_output, result_type,
 };
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -239,7 +239,9 @@ impl Call<'_> {
 
     /// Checks that a factor (`alpha`, `value`) is one that the dtype can hold.
     fn check_factor(&self, compute: DType) -> Result<()> {
-        let Some(&factor) = self.numbers.first() else { return Ok(()) };
+        let Some(&factor) = self.numbers.first() else {
+            return Ok(());
+        };
         match self.op {
             Op::Ternary(TernaryOp::Addcmul | TernaryOp::Addcdiv) => {
                 factor.check_fits(compute).map_err(|e| e.op(self.name))
@@ -260,7 +262,10 @@ impl Call<'_> {
     /// The layout of a fresh result.
     fn layout(&self, dtypes: &DTypes) -> Result<Layout> {
         if let ([Arg::View(x)], true) = (self.args, self.is_laid_out_like()) {
-            return x.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(self.name));
+            return x
+                .layout()
+                .like(MemoryFormat::Preserve)
+                .map_err(|e| e.op(self.name));
         }
         if let ([Arg::View(x)], Op::Unary(UnaryOp::LogSigmoid)) = (self.args, self.op) {
             return Layout::contiguous(x.shape()).map_err(|e| e.op(self.name));
@@ -302,7 +307,12 @@ impl Call<'_> {
     /// also the strides of dims of size 1.
     fn is_laid_out_like(&self) -> bool {
         let category = self.views().next().map(|v| v.dtype().category());
-        let like = [UnaryOp::Deg2Rad, UnaryOp::Rad2Deg, UnaryOp::Hardtanh, UnaryOp::NanToNum];
+        let like = [
+            UnaryOp::Deg2Rad,
+            UnaryOp::Rad2Deg,
+            UnaryOp::Hardtanh,
+            UnaryOp::NanToNum,
+        ];
         match self.op {
             Op::Unary(op) if like.contains(&op) => true,
             Op::Unary(UnaryOp::Abs) => category == Some(Category::Complex),

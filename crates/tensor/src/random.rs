@@ -102,9 +102,9 @@ fn check(distribution: Distribution, dtype: DType) -> Result<()> {
         Distribution::Uniform(from, to) if !(from <= to && (to - from).is_finite()) => {
             value(format!("no uniform number from {from} to {to}"))
         }
-        Distribution::Normal(mean, std) if !(std >= 0.0) || mean.is_nan() => value(format!(
-            "no normal numbers of mean {mean} and standard deviation {std}"
-        )),
+        Distribution::Normal(mean, std) if std.is_nan() || std < 0.0 || mean.is_nan() => value(
+            format!("no normal numbers of mean {mean} and standard deviation {std}"),
+        ),
         Distribution::Bernoulli(p) if !(0.0..=1.0).contains(&p) => {
             value(format!("the probability must be from 0 to 1, got {p}"))
         }

@@ -17,7 +17,9 @@ pub fn dtypes_of(name: &str) -> Option<String> {
         .flat_map(|name| (1..=3).map(move |n| (name, n)))
         .find(|&(name, n)| {
             // One of the two is accepted by every operation.
-            [DType::F64, DType::I64].iter().any(|&d| accepts(name, n, d) == Some(true))
+            [DType::F64, DType::I64]
+                .iter()
+                .any(|&d| accepts(name, n, d) == Some(true))
         })?;
     let families: [(&str, &[DType]); 5] = [
         ("b", &[DType::Bool]),
@@ -49,7 +51,11 @@ fn accepts(name: &str, operands: usize, dtype: DType) -> Option<bool> {
         .collect::<osteon::Result<Vec<_>>>()
         .ok()?;
     let args: Vec<Arg> = (0..operands).map(Arg::Tensor).collect();
-    let call = Call { args: &args, kwargs: &BTreeMap::new(), tensors: &tensors };
+    let call = Call {
+        args: &args,
+        kwargs: &BTreeMap::new(),
+        tensors: &tensors,
+    };
     match Stop::catch(|| ops::apply(name, &call)) {
         Ok(_) => Some(true),
         Err(Stop::Failed(_)) => Some(false),

@@ -70,7 +70,15 @@ mod tests {
     fn a_rule_excepts_its_own_difference_and_no_other() {
         let excepted = |op: &str, dtype: DType, detail: &str| {
             let (op, detail) = (op.to_owned(), detail.to_owned());
-            matches!(Difference { op, dtype: Some(dtype), detail }.verdict(), Verdict::Excepted(_))
+            matches!(
+                Difference {
+                    op,
+                    dtype: Some(dtype),
+                    detail
+                }
+                .verdict(),
+                Verdict::Excepted(_)
+            )
         };
         assert!(excepted("pow", DType::C64, "value 3 is 1+1i, want 2+1i"));
         assert!(!excepted("pow", DType::C128, "value 3 is 1+1i, want 2+1i"));

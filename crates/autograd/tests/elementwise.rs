@@ -1,0 +1,223 @@
+//! Elementwise operations against the same formulas in `f64`, one element after the other, over layouts and dtypes; and
+//! what they refuse.
+
+use osteon_autograd::{Rounding, Tensor};
+use osteon_spec::{DType, Device, Result};
+
+/// Numbers on both sides of everything that a formula tells apart.
+fn numbers(n: usize) -> Vec<f64> {
+    (0..n)
+        .map(|i| ((i * 37 % 101) as f64 - 50.0) / 8.0)
+        .collect()
+}
+
+/// The same numbers in many layouts.
+fn layouts(dtype: DType) -> Result<Vec<Tensor>> {
+    let x = Tensor::from_vec(numbers(240), [4, 5, 12])?.to(dtype)?;
+    Ok(vec![
+        x.permute([2, 0, 1])?,
+        x.slice_step(2, .., 5)?,
+        x.slice(0, 1..3)?.transpose(0, 2)?,
+        x.select(2, 3)?.unsqueeze(1)?.expand([4, 3, 5])?,
+        x.slice(0, 2..2)?,
+        x.select(0, 1)?.select(0, 2)?.select(0, 7)?,
+        x,
+    ])
+}
+
+fn wide(x: &Tensor) -> Result<Vec<f64>> {
+    x.to(DType::F64)?.to_vec()
+}
+
+fn close(name: &str, dtype: DType, got: &[f64], want: &[f64]) {
+    let tolerance = match dtype {
+        DType::F64 => 1e-12,
+        DType::F32 => 2e-6,
+        _ => 1.6e-2,
+    };
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let right =
+            (g - w).abs() <= tolerance * w.abs().max(1.0) || g == w || g.is_nan() && w.is_nan();
+        assert!(right, "{name} of {dtype}: element {i} is {g}, not {w}");
+    }
+    assert_eq!(got.len(), want.len());
+}
+
+type Row = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(f64) -> f64);
+
+#[test]
+fn activations_are_their_formulas() -> Result<()> {
+    let rows: [Row; 13] = [
+        ("relu", Tensor::relu, |x| x.max(0.0)),
+        ("relu6", Tensor::relu6, |x| x.clamp(0.0, 6.0)),
+        ("silu", Tensor::silu, |x| x / (1.0 + (-x).exp())),
+        ("mish", Tensor::mish, |x| x * x.exp().ln_1p().tanh()),
+        (
+            "elu",
+            |x| x.elu(1.5),
+            |x| if x > 0.0 { x } else { 1.5 * x.exp_m1() },
+        ),
+        (
+            "celu",
+            |x| x.celu(2.0),
+            |x| if x > 0.0 { x } else { 2.0 * (x / 2.0).exp_m1() },
+        ),
+        (
+            "leaky_relu",
+            |x| x.leaky_relu(0.1),
+            |x| if x > 0.0 { x } else { 0.1 * x },
+        ),
+        ("hardswish", Tensor::hardswish, |x| {
+            x * (x + 3.0).clamp(0.0, 6.0) / 6.0
+        }),
+        (
+            "hardshrink",
+            |x| x.hardshrink(0.5),
+            |x| if x.abs() <= 0.5 { 0.0 } else { x },
+        ),
+        (
+            "softshrink",
+            |x| x.softshrink(0.5),
+            |x| x.signum() * (x.abs() - 0.5).max(0.0),
+        ),
+        (
+            "softplus",
+            |x| x.softplus(2.0, 20.0),
+            |x| (2.0 * x).exp().ln_1p() / 2.0,
+        ),
+        ("softsign", Tensor::softsign, |x| x / (1.0 + x.abs())),
+        ("logsigmoid", Tensor::logsigmoid, |x| -(-x).exp().ln_1p()),
+    ];
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        for x in layouts(dtype)? {
+            let input = wide(&x)?;
+            for (name, op, formula) in rows {
+                let want: Vec<f64> = input.iter().map(|&x| formula(x)).collect();
+                let got = op(&x)?;
+                assert_eq!((got.shape(), got.dtype()), (x.shape(), dtype), "{name}");
+                close(name, dtype, &wide(&got)?, &want);
+            }
+        }
+    }
+    Ok(())
+}
+
+type Row2 = (
+    &'static str,
+    fn(&Tensor, &Tensor) -> Result<Tensor>,
+    fn(f64, f64) -> f64,
+);
+
+#[test]
+fn operations_of_two_are_their_formulas() -> Result<()> {
+    let rows: [Row2; 9] = [
+        (
+            "floor_divide",
+            |x, y| x.floor_divide(y),
+            |x, y| (x / y).floor(),
+        ),
+        (
+            "div_trunc",
+            |x, y| x.div_rounding(y, Rounding::Trunc),
+            |x, y| (x / y).trunc(),
+        ),
+        (
+            "remainder",
+            |x, y| x.remainder(y),
+            |x, y| x - y * (x / y).floor(),
+        ),
+        ("fmod", |x, y| x.fmod(y), |x, y| x % y),
+        ("hypot", Tensor::hypot, f64::hypot),
+        ("heaviside", Tensor::heaviside, |x, y| {
+            if x == 0.0 { y } else { (x > 0.0).into() }
+        }),
+        ("logaddexp", Tensor::logaddexp, |x, y| {
+            (x.exp() + y.exp()).ln()
+        }),
+        ("copysign", |x, y| x.copysign(y), f64::copysign),
+        ("sub_scaled", |x, y| x.sub_scaled(y, 2), |x, y| x - 2.0 * y),
+    ];
+    for dtype in [DType::F32, DType::F64] {
+        // No element is zero, so that no quotient is infinite.
+        let row = Tensor::from_vec(vec![0.75, -1.5, 2.0], [3])?.to(dtype)?;
+        for x in layouts(dtype)?.into_iter().filter(|x| x.dim() > 0) {
+            let x = x.slice(-1, ..3)?;
+            let y = row
+                .slice(0, ..x.size(-1)? as isize)?
+                .expand(x.shape().iter().map(|&n| n as isize).collect::<Vec<_>>())?;
+            let (a, b) = (wide(&x)?, wide(&y)?);
+            for (name, op, formula) in rows {
+                let want: Vec<f64> = a.iter().zip(&b).map(|(&x, &y)| formula(x, y)).collect();
+                close(name, dtype, &wide(&op(&x, &y)?)?, &want);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn integers_are_not_divided_by_zero_and_nothing_is_written() -> Result<()> {
+    let x = Tensor::new([7i64, -7, 5])?;
+    let y = Tensor::new([2i64, 0, 1])?;
+    for failed in [
+        x.floor_divide_(&y),
+        x.remainder_(&y),
+        x.fmod_(0),
+        x.div_rounding_(&y, Rounding::Trunc),
+        x.remainder_(false),
+    ] {
+        assert!(failed.unwrap_err().to_string().contains("division by zero"));
+    }
+    assert_eq!((x.to_vec::<i64>()?, x.version()), (vec![7, -7, 5], 0));
+    let none = Tensor::zeros([0], DType::I64, &Device::cpu())?;
+    assert_eq!(none.floor_divide(0)?.numel(), 0);
+    Ok(())
+}
+
+#[test]
+fn numbers_beyond_a_dtype_are_compared_exactly() -> Result<()> {
+    let x = Tensor::new([1i8, -3])?;
+    assert_eq!(x.lt(300)?.to_vec::<bool>()?, [true, true]);
+    assert_eq!(x.eq(257)?.to_vec::<bool>()?, [false, false]);
+    let x = Tensor::new([1u8, 200])?;
+    assert_eq!(x.lt(-1)?.to_vec::<bool>()?, [false, false]);
+    assert_eq!(x.clamp(-1, 300)?.to_vec::<u8>()?, [1, 200]);
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<()> {
+    let whole = Tensor::new([1i64, 2])?;
+    let mask = Tensor::new([true, false])?;
+    let real = Tensor::new([1f32, 2.0])?;
+    let refused = [
+        whole.gelu(),
+        mask.relu(),
+        real.celu(0.0),
+        real.softshrink(-1.0),
+        real.hardtanh(1.0, -1.0),
+        whole.add_scaled(&whole, 0.5),
+        mask.sub(&mask),
+        whole.pow(-1),
+        whole.lerp(&whole, 0.5),
+        real.lerp(&real.double()?, 0.5),
+        whole.addcdiv(&whole, &whole, 1),
+        real.heaviside(&whole),
+        Tensor::complex(&real, &real.double()?),
+        Tensor::complex(&real.half()?, &real.half()?),
+        real.isclose(&real, -1.0, 0.0, false),
+        real.masked_fill(&real, 0),
+        whole.byte()?.masked_fill(&mask, 300),
+        mask.positive(),
+    ];
+    for (i, result) in refused.into_iter().enumerate() {
+        assert!(
+            result.is_err(),
+            "row {i}: {:?}",
+            result.map(|t| t.to_string())
+        );
+    }
+    assert!(real.float_power_(2).is_err() && whole.clamp_(0.5, 1.5).is_err());
+    assert_eq!((real.version(), whole.version()), (0, 0));
+    Ok(())
+}
