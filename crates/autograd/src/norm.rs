@@ -117,8 +117,8 @@ impl Tensor {
     /// A norm of the matrices that two dims make.
     ///
     /// # Errors
-    /// Fewer than two dims; dims that are one; integers; norms by singular values; matrices without elements where the norm
-    /// is a largest or smallest sum; out of memory.
+    /// Fewer than two dims; dims that are one; integers; an order other than ±1, ±2 and ±∞; matrices without elements
+    /// where the norm is a largest or smallest number; out of memory.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;
@@ -126,6 +126,9 @@ impl Tensor {
     /// let x = Tensor::new([[1.0f64, -2.0], [3.0, 4.0]])?;
     /// assert_eq!(x.matrix_norm(MatrixNorm::Order(1.0), [0, 1], false)?.item::<f64>()?, 6.0);
     /// assert_eq!(x.matrix_norm(MatrixNorm::Order(f64::INFINITY), [0, 1], false)?.item::<f64>()?, 7.0);
+    /// let diagonal = Tensor::new([[3.0f64, 0.0], [0.0, -2.0]])?;
+    /// let nuclear = diagonal.matrix_norm(MatrixNorm::Nuc, [0, 1], false)?;
+    /// assert!((nuclear.item::<f64>()? - 5.0).abs() < 1e-12);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
@@ -149,11 +152,7 @@ impl Tensor {
             MatrixNorm::Order(p) if p.abs() == 1.0 => (rows, columns, p),
             MatrixNorm::Order(p) if p.is_infinite() => (columns, rows, p),
             MatrixNorm::Nuc | MatrixNorm::Order(_) => {
-                return Err(Error::new(
-                    Kind::Value,
-                    format!("{norm:?} is not supported: it needs singular values"),
-                )
-                .op(name));
+                return self.norm_of_singular_values(norm, [rows, columns], keepdim);
             }
         };
         let sums = self.vector_norm(1.0, [along as isize], keepdim)?;
@@ -164,6 +163,39 @@ impl Tensor {
             true => sums.amax([across as isize], keepdim),
             false => sums.amin([across as isize], keepdim),
         }
+    }
+
+    /// The norms that are a sum, the largest or the smallest of a matrix's singular values.
+    #[track_caller]
+    fn norm_of_singular_values(
+        &self,
+        norm: MatrixNorm,
+        dims: [usize; 2],
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        let name = "matrix_norm";
+        let matrices = self.movedim(dims.map(|d| d as isize), [-2, -1])?;
+        let values = |t: &Tensor| {
+            t.as_view().singular_values().map(Tensor::from_view).map_err(|e| e.op(name))
+        };
+        let out = match norm {
+            MatrixNorm::Nuc => values(&matrices)?.sum_dims([-1], false)?,
+            MatrixNorm::Order(2.0) => values(&matrices)?.amax([-1], false)?,
+            MatrixNorm::Order(-2.0) => values(&matrices)?.amin([-1], false)?,
+            _ => {
+                return Err(Error::new(
+                    Kind::Value,
+                    format!("{norm:?} is no norm of a matrix; the orders are ±1, ±2 and ±inf"),
+                )
+                .op(name));
+            }
+        };
+        if !keepdim {
+            return Ok(out);
+        }
+        // The two dims come back in their places, the lower one first.
+        let [low, high] = [dims[0].min(dims[1]), dims[0].max(dims[1])];
+        out.unsqueeze(low as isize)?.unsqueeze(high as isize)
     }
 
     /// The norm of an order of the difference of two tensors.

@@ -13,6 +13,7 @@ mod conv;
 mod copy;
 mod cpu;
 mod create;
+mod decompose;
 mod einsum;
 mod elementwise;
 mod embedding;

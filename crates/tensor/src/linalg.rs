@@ -551,13 +551,14 @@ impl View {
                 .op(op));
             }
         }
-        let Ok(mut n) = u64::try_from(n) else {
-            return Err(Error::new(
-                Kind::Value,
-                format!("negative powers are not supported, got {n}"),
-            )
-            .op(op));
-        };
+        if n < 0 {
+            let inverse = self.inverse().map_err(|e| e.op(op))?;
+            return match n.checked_neg() {
+                Some(n) => inverse.matrix_power(n),
+                None => Err(Error::new(Kind::Value, format!("the power {n} is too low")).op(op)),
+            };
+        }
+        let mut n = n.unsigned_abs();
         if n == 0 {
             let out = View::zeros(self.shape(), self.dtype(), &self.device())?;
             let diagonal = out.diagonal(0, -2, -1)?;
