@@ -178,10 +178,13 @@ impl Tensor {
         let values = |t: &Tensor| {
             t.as_view().singular_values().map(Tensor::from_view).map_err(|e| e.op(name))
         };
+        let values = values(&matrices)?;
         let out = match norm {
-            MatrixNorm::Nuc => values(&matrices)?.sum_dims([-1], false)?,
-            MatrixNorm::Order(2.0) => values(&matrices)?.amax([-1], false)?,
-            MatrixNorm::Order(-2.0) => values(&matrices)?.amin([-1], false)?,
+            MatrixNorm::Nuc => values.sum_dims([-1], keepdim)?,
+            // The largest of no values is 0.
+            MatrixNorm::Order(2.0) if values.size(-1)? == 0 => values.sum_dims([-1], keepdim)?,
+            MatrixNorm::Order(2.0) => values.amax([-1], keepdim)?,
+            MatrixNorm::Order(-2.0) => values.amin([-1], keepdim)?,
             _ => {
                 return Err(Error::new(
                     Kind::Value,
@@ -193,9 +196,7 @@ impl Tensor {
         if !keepdim {
             return Ok(out);
         }
-        // The two dims come back in their places, the lower one first.
-        let [low, high] = [dims[0].min(dims[1]), dims[0].max(dims[1])];
-        out.unsqueeze(low as isize)?.unsqueeze(high as isize)
+        out.unsqueeze(-1)?.movedim([-2, -1], dims.map(|d| d as isize))
     }
 
     /// The norm of an order of the difference of two tensors.

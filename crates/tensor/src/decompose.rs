@@ -68,7 +68,7 @@ impl View {
         View::from_slice(&values, &shape, &self.device())?.to_dtype(self.dtype().to_real())
     }
 
-    /// The inverse of each matrix of a batch, in a new tensor. Copies the matrices into float64 to take them
+    /// The inverse of each matrix of a batch, in a new tensor, column after column as PyTorch lays it out. Copies the matrices into float64 to take them
     /// apart.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl View {
             let mut out: Vec<Complex<f64>> = reserved(batch.count * size, op)?;
             for (i, m) in self.complex_elements(op)?.chunks_exact(size.max(1)).enumerate() {
                 let inverse = MatRef::from_row_major_slice(m, n, n).partial_piv_lu().inverse();
-                append_rows(&inverse, &mut out);
+                append_columns(&inverse, &mut out);
                 if !out[i * size..].iter().all(|x| x.is_finite()) {
                     return Err(singular(i));
                 }
@@ -103,14 +103,15 @@ impl View {
             let mut out: Vec<f64> = reserved(batch.count * size, op)?;
             for (i, m) in self.real_elements(op)?.chunks_exact(size.max(1)).enumerate() {
                 let inverse = MatRef::from_row_major_slice(m, n, n).partial_piv_lu().inverse();
-                append_rows(&inverse, &mut out);
+                append_columns(&inverse, &mut out);
                 if !out[i * size..].iter().all(|x| x.is_finite()) {
                     return Err(singular(i));
                 }
             }
             View::from_slice(&out, self.shape(), &self.device())?
         };
-        inverted.to_dtype(self.dtype())
+        let dense = inverted.to_dtype(self.dtype())?;
+        View::new(dense.storage().clone(), dense.layout().mt()?, dense.dtype(), op)
     }
 
     fn real_elements(&self, op: &'static str) -> Result<Vec<f64>> {
@@ -122,8 +123,8 @@ impl View {
     }
 }
 
-fn append_rows<T: Copy>(m: &Mat<T>, out: &mut Vec<T>) {
-    for i in 0..m.nrows() {
-        out.extend((0..m.ncols()).map(|j| m[(i, j)]));
+fn append_columns<T: Copy>(m: &Mat<T>, out: &mut Vec<T>) {
+    for j in 0..m.ncols() {
+        out.extend((0..m.nrows()).map(|i| m[(i, j)]));
     }
 }

@@ -554,6 +554,7 @@ impl View {
         if n < 0 {
             let inverse = self.inverse().map_err(|e| e.op(op))?;
             return match n.checked_neg() {
+                Some(1) => Ok(inverse),
                 Some(n) => inverse.matrix_power(n),
                 None => Err(Error::new(Kind::Value, format!("the power {n} is too low")).op(op)),
             };
