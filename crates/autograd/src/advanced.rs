@@ -18,7 +18,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index_select(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
-        self.as_view().index_select(dim, index.as_view()).map(Tensor::from_view)
+        self.as_view()
+            .index_select(dim, index.as_view())
+            .map(Tensor::from_view)
     }
 
     /// Along a dim, the element that `index`, of the same rank, names at each of its places, in a new row-major tensor of its
@@ -36,7 +38,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn gather(&self, dim: isize, index: &Tensor) -> Result<Tensor> {
-        self.as_view().gather(dim, index.as_view()).map(Tensor::from_view)
+        self.as_view()
+            .gather(dim, index.as_view())
+            .map(Tensor::from_view)
     }
 
     /// The elements at which `mask`, a `bool` tensor, is true, as a new vector; both broadcast.
@@ -52,7 +56,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
-        self.as_view().masked_select(mask.as_view()).map(Tensor::from_view)
+        self.as_view()
+            .masked_select(mask.as_view())
+            .map(Tensor::from_view)
     }
 
     /// The coordinates of the elements that are not zero: a new int64 matrix with a row for each, in row-major order of the

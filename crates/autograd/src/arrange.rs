@@ -54,7 +54,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn roll(&self, shifts: impl AsRef<[isize]>, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().roll(shifts.as_ref(), dims.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .roll(shifts.as_ref(), dims.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// The tensor so many times along each dim, in a new row-major tensor; more numbers than dims make new dims in front.
@@ -70,7 +72,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn repeat(&self, repeats: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().repeat(repeats.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .repeat(repeats.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// As [`Tensor::repeat`], but fewer numbers than dims count for the last ones.
@@ -96,7 +100,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn repeat_interleave(&self, repeats: isize, dim: Option<isize>) -> Result<Tensor> {
-        self.as_view().repeat_interleave(repeats, dim).map(Tensor::from_view)
+        self.as_view()
+            .repeat_interleave(repeats, dim)
+            .map(Tensor::from_view)
     }
 
     /// Index `i` of a dim `repeats[i]` times in a row, in a new tensor; without a dim, of all elements as a vector.
@@ -105,7 +111,9 @@ impl Tensor {
     /// Not one int64 or int32 number for each index (or one for all); a negative number; a dim out of range; out of memory.
     #[track_caller]
     pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: Option<isize>) -> Result<Tensor> {
-        self.as_view().repeat_interleave_each(repeats.as_view(), dim).map(Tensor::from_view)
+        self.as_view()
+            .repeat_interleave_each(repeats.as_view(), dim)
+            .map(Tensor::from_view)
     }
 
     /// The elements on a diagonal of each matrix and below it, zeros elsewhere, in a new row-major tensor.
@@ -121,7 +129,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tril(&self, diagonal: isize) -> Result<Tensor> {
-        self.as_view().triangle(Triangle::Lower(diagonal)).map(Tensor::from_view)
+        self.as_view()
+            .triangle(Triangle::Lower(diagonal))
+            .map(Tensor::from_view)
     }
 
     /// The elements on a diagonal of each matrix and above it, zeros elsewhere, in a new row-major tensor.
@@ -130,7 +140,9 @@ impl Tensor {
     /// Fewer than two dims; out of memory.
     #[track_caller]
     pub fn triu(&self, diagonal: isize) -> Result<Tensor> {
-        self.as_view().triangle(Triangle::Upper(diagonal)).map(Tensor::from_view)
+        self.as_view()
+            .triangle(Triangle::Upper(diagonal))
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::tril`] in place: writes the zeros.

@@ -23,7 +23,15 @@ impl Tensor {
         }
         let args = [Arg::View(self.as_view())];
         let (op, compute) = (Op::Unary(UnaryOp::Conj), Compute::Promoted);
-        Call { name: "conj", op, compute, args: &args, numbers: &[] }.fresh().map(Tensor::from_view)
+        Call {
+            name: "conj",
+            op,
+            compute,
+            args: &args,
+            numbers: &[],
+        }
+        .fresh()
+        .map(Tensor::from_view)
     }
 
     /// [`Tensor::mT`] with complex elements conjugated, which copies; a view of a real tensor.
@@ -34,7 +42,11 @@ impl Tensor {
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn mH(&self) -> Result<Tensor> {
         let transposed = self.mT()?;
-        if self.dtype().is_complex() { transposed.conj() } else { Ok(transposed) }
+        if self.dtype().is_complex() {
+            transposed.conj()
+        } else {
+            Ok(transposed)
+        }
     }
 
     /// [`Tensor::mH`], by its other name.
@@ -54,7 +66,10 @@ impl Tensor {
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn H(&self) -> Result<Tensor> {
         if !matches!(self.dim(), 0 | 2) {
-            let message = format!("needs a matrix, got shape {:?}; mH() takes batches", self.shape());
+            let message = format!(
+                "needs a matrix, got shape {:?}; mH() takes batches",
+                self.shape()
+            );
             return Err(Error::new(Kind::Shape, message).op("H"));
         }
         self.mH()

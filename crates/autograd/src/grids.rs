@@ -33,7 +33,10 @@ impl Tensor {
         let Some(first) = tensors.first() else {
             return Err(Error::new(Kind::Value, "expected at least one tensor").op(op));
         };
-        if let Some(other) = tensors.iter().find(|t| t.dim() > 1 || t.dtype() != first.dtype()) {
+        if let Some(other) = tensors
+            .iter()
+            .find(|t| t.dim() > 1 || t.dtype() != first.dtype())
+        {
             let message = format!(
                 "expected {} vectors, got {} {:?}",
                 first.dtype(),
@@ -75,7 +78,10 @@ impl Tensor {
             return Ok((*only).clone());
         }
         let grids = Tensor::meshgrid(tensors, Indexing::Ij)?;
-        let columns: Vec<Tensor> = grids.iter().map(|g| g.flatten(0, -1)).collect::<Result<_>>()?;
+        let columns: Vec<Tensor> = grids
+            .iter()
+            .map(|g| g.flatten(0, -1))
+            .collect::<Result<_>>()?;
         Tensor::stack(&columns.iter().collect::<Vec<_>>(), 1)
     }
 
@@ -102,8 +108,11 @@ impl Tensor {
             return Tensor::empty([0], self.dtype(), &self.device());
         }
         let places = choices(self.numel(), r, with_replacement).ok_or_else(|| {
-            Error::new(Kind::OutOfMemory, format!("no memory for the combinations of {r} of {}", self.numel()))
-                .op(op)
+            Error::new(
+                Kind::OutOfMemory,
+                format!("no memory for the combinations of {r} of {}", self.numel()),
+            )
+            .op(op)
         })?;
         let rows = (places.len() / r) as isize;
         let places = Tensor::from_vec(places, [rows as usize * r])?;
@@ -123,8 +132,15 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn tril_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
-        Tensor::ones([rows, columns], DType::Bool, device)?.tril(offset)?.rows_of_coordinates()
+    pub fn tril_indices(
+        rows: usize,
+        columns: usize,
+        offset: isize,
+        device: &Device,
+    ) -> Result<Tensor> {
+        Tensor::ones([rows, columns], DType::Bool, device)?
+            .tril(offset)?
+            .rows_of_coordinates()
     }
 
     /// The coordinates of the elements of a matrix on a diagonal and above it, as the two rows of a new int64 tensor.
@@ -132,8 +148,15 @@ impl Tensor {
     /// # Errors
     /// Out of memory.
     #[track_caller]
-    pub fn triu_indices(rows: usize, columns: usize, offset: isize, device: &Device) -> Result<Tensor> {
-        Tensor::ones([rows, columns], DType::Bool, device)?.triu(offset)?.rows_of_coordinates()
+    pub fn triu_indices(
+        rows: usize,
+        columns: usize,
+        offset: isize,
+        device: &Device,
+    ) -> Result<Tensor> {
+        Tensor::ones([rows, columns], DType::Bool, device)?
+            .triu(offset)?
+            .rows_of_coordinates()
     }
 
     #[track_caller]
@@ -155,7 +178,9 @@ impl Tensor {
     pub fn diag(&self, diagonal: isize) -> Result<Tensor> {
         match self.dim() {
             1 => self.diag_embed(diagonal, 0, 1),
-            2 => self.diagonal(diagonal, 0, 1)?.copy_in(MemoryFormat::Contiguous),
+            2 => self
+                .diagonal(diagonal, 0, 1)?
+                .copy_in(MemoryFormat::Contiguous),
             _ => {
                 let message = format!("needs one or two dims, got shape {:?}", self.shape());
                 Err(Error::new(Kind::Shape, message).op("diag"))
@@ -186,12 +211,16 @@ impl Tensor {
             return Err(Error::new(Kind::Value, message).op(op));
         }
         let mut shape = self.shape().to_vec();
-        let side = shape.pop().unwrap_or(1).saturating_add(offset.unsigned_abs());
+        let side = shape
+            .pop()
+            .unwrap_or(1)
+            .saturating_add(offset.unsigned_abs());
         for d in [d1.min(d2), d1.max(d2)] {
             shape.insert(d, side);
         }
         let out = Tensor::zeros(shape, self.dtype(), &self.device())?;
-        out.diagonal(offset, d1 as isize, d2 as isize)?.copy_(self)?;
+        out.diagonal(offset, d1 as isize, d2 as isize)?
+            .copy_(self)?;
         Ok(out)
     }
 
@@ -210,10 +239,16 @@ impl Tensor {
     pub fn rot90(&self, k: isize, dims: impl AsRef<[isize]>) -> Result<Tensor> {
         let op = "rot90";
         let dims = dims.as_ref();
-        let wrapped: Vec<usize> =
-            dims.iter().map(|&d| wrap_dim(d, self.dim())).collect::<Result<_>>().map_err(|e| e.op(op))?;
+        let wrapped: Vec<usize> = dims
+            .iter()
+            .map(|&d| wrap_dim(d, self.dim()))
+            .collect::<Result<_>>()
+            .map_err(|e| e.op(op))?;
         if self.dim() < 2 || wrapped.len() != 2 || wrapped[0] == wrapped[1] {
-            let message = format!("needs two different dims of two or more, got {dims:?} of {:?}", self.shape());
+            let message = format!(
+                "needs two different dims of two or more, got {dims:?} of {:?}",
+                self.shape()
+            );
             return Err(Error::new(Kind::Value, message).op(op));
         }
         match k.rem_euclid(4) {
@@ -249,7 +284,10 @@ impl Tensor {
             return self.copy();
         }
         let d = self.as_view().existing_dim(dim, op)? as isize;
-        let parts: Vec<&Tensor> = [prepend, Some(self), append].into_iter().flatten().collect();
+        let parts: Vec<&Tensor> = [prepend, Some(self), append]
+            .into_iter()
+            .flatten()
+            .collect();
         let mut values = match parts[..] {
             [only] => only.clone(),
             _ => Tensor::cat(&parts, d).map_err(|e| e.op(op))?,
@@ -284,7 +322,9 @@ impl Tensor {
             return self.sum_dims([d], false);
         }
         let ends = self.select(d, 0)?.add(&self.select(d, -1)?)?;
-        self.sum_dims([d], false)?.sub(&ends.mul(0.5)?)?.mul(dx.into())
+        self.sum_dims([d], false)?
+            .sub(&ends.mul(0.5)?)?
+            .mul(dx.into())
     }
 
     /// [`Tensor::trapezoid`] with the places of the points, `x`: of the shape of the curve, or a vector along the dim.
@@ -321,11 +361,13 @@ impl Tensor {
     pub fn pixel_shuffle(&self, factor: usize) -> Result<Tensor> {
         let op = "pixel_shuffle";
         let square = factor.saturating_mul(factor);
-        let fits = self.dim() >= 3
-            && square > 0
-            && self.shape()[self.dim() - 3].is_multiple_of(square);
+        let fits =
+            self.dim() >= 3 && square > 0 && self.shape()[self.dim() - 3].is_multiple_of(square);
         if !fits {
-            let message = format!("shape {:?} has no channels in groups of {square}", self.shape());
+            let message = format!(
+                "shape {:?} has no channels in groups of {square}",
+                self.shape()
+            );
             return Err(Error::new(Kind::Shape, message).op(op));
         }
         let (outer, own) = self.shape().split_at(self.dim() - 3);
@@ -358,7 +400,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pad(&self, pads: impl AsRef<[isize]>, mode: PadMode) -> Result<Tensor> {
-        self.as_view().pad(pads.as_ref(), mode).map(Tensor::from_view)
+        self.as_view()
+            .pad(pads.as_ref(), mode)
+            .map(Tensor::from_view)
     }
 }
 

@@ -35,21 +35,31 @@ impl Index {
     #[must_use]
     pub fn step(self, by: isize) -> Index {
         match self {
-            Index::Slice { start, end, step } => {
-                Index::Slice { start, end, step: step.saturating_mul(by) }
-            }
+            Index::Slice { start, end, step } => Index::Slice {
+                start,
+                end,
+                step: step.saturating_mul(by),
+            },
             other => other,
         }
     }
 
     fn range(start: Option<isize>, end: Option<isize>) -> Index {
-        Index::Slice { start, end, step: 1 }
+        Index::Slice {
+            start,
+            end,
+            step: 1,
+        }
     }
 }
 
 /// `..=-1` ends with the last index, which no exclusive bound counted from the end says.
 fn after(last: isize) -> Option<isize> {
-    if last == -1 { None } else { Some(last.saturating_add(1)) }
+    if last == -1 {
+        None
+    } else {
+        Some(last.saturating_add(1))
+    }
 }
 
 impl From<&Tensor> for Index {
@@ -161,7 +171,11 @@ impl Tensor {
     #[track_caller]
     pub fn i(&self, index: impl AsRef<[Index]>) -> Result<Tensor> {
         let (view, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index"))?;
-        let found = if tensors.is_empty() { view } else { view.index(&tensors)? };
+        let found = if tensors.is_empty() {
+            view
+        } else {
+            view.index(&tensors)?
+        };
         Ok(Tensor::from_view(found))
     }
 
@@ -186,7 +200,10 @@ impl Tensor {
         }
         let (target, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op(op))?;
         let mut value = value.as_view().clone();
-        while value.dim() > 0 && value.shape()[0] == 1 && (value.dim() > target.dim() || !tensors.is_empty()) {
+        while value.dim() > 0
+            && value.shape()[0] == 1
+            && (value.dim() > target.dim() || !tensors.is_empty())
+        {
             value = value.select(0, 0)?;
         }
         if tensors.is_empty() {
@@ -211,7 +228,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index_put_accumulate_(&self, index: impl AsRef<[Index]>, value: &Tensor) -> Result<()> {
-        let (target, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index_put_"))?;
+        let (target, tensors) =
+            sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index_put_"))?;
         target.index_put_(&tensors, value.as_view(), true)
     }
 }
@@ -222,7 +240,10 @@ impl Tensor {
 fn sliced(view: &View, index: &[Index]) -> Result<(View, Vec<Option<View>>)> {
     let taken: usize = index.iter().map(dims_taken).sum();
     let left = view.dim().checked_sub(taken).ok_or_else(|| {
-        Error::new(Kind::Index, format!("too many indices for shape {:?}: {taken}", view.shape()))
+        Error::new(
+            Kind::Index,
+            format!("too many indices for shape {:?}: {taken}", view.shape()),
+        )
     })?;
     let mut layout = view.layout().clone();
     let mut dim = 0;

@@ -51,7 +51,11 @@ impl Tensor {
     /// As [`Tensor::cat`].
     #[track_caller]
     pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        let dim = if tensors.first().is_some_and(|t| t.dim() > 1) { 1 } else { 0 };
+        let dim = if tensors.first().is_some_and(|t| t.dim() > 1) {
+            1
+        } else {
+            0
+        };
         Tensor::cat_each(tensors, dim, |t| t.atleast_1d())
     }
 
@@ -87,7 +91,11 @@ impl Tensor {
     #[track_caller]
     pub fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
         Tensor::cat_each(tensors, 1, |t| {
-            if t.dim() <= 1 { t.reshape([t.numel() as isize, 1]) } else { Ok(t.clone()) }
+            if t.dim() <= 1 {
+                t.reshape([t.numel() as isize, 1])
+            } else {
+                Ok(t.clone())
+            }
         })
     }
 
@@ -97,7 +105,10 @@ impl Tensor {
         dim: isize,
         form: impl Fn(&Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
-        let formed = tensors.iter().map(|t| form(t)).collect::<Result<Vec<_>>>()?;
+        let formed = tensors
+            .iter()
+            .map(|t| form(t))
+            .collect::<Result<Vec<_>>>()?;
         Tensor::cat(&formed.iter().collect::<Vec<_>>(), dim)
     }
 

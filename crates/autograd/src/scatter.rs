@@ -51,7 +51,9 @@ impl Tensor {
         source: &Tensor,
         alpha: impl Into<Scalar>,
     ) -> Result<Tensor> {
-        self.changed(MemoryFormat::Contiguous, |x| x.index_add_(dim, index, source, alpha))
+        self.changed(MemoryFormat::Contiguous, |x| {
+            x.index_add_(dim, index, source, alpha)
+        })
     }
 
     /// [`Tensor::index_copy_`] to a row-major copy.
@@ -60,7 +62,9 @@ impl Tensor {
     /// As there; out of memory.
     #[track_caller]
     pub fn index_copy(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        self.changed(MemoryFormat::Contiguous, |x| x.index_copy_(dim, index, source))
+        self.changed(MemoryFormat::Contiguous, |x| {
+            x.index_copy_(dim, index, source)
+        })
     }
 
     /// A copy with `value`, of the same dtype, written at an index: [`Tensor::index_put_`] out of place. The copy keeps the
@@ -83,7 +87,9 @@ impl Tensor {
         index: impl AsRef<[Index]>,
         value: &Tensor,
     ) -> Result<Tensor> {
-        self.changed(MemoryFormat::Preserve, |x| x.index_put_accumulate_(index, value))
+        self.changed(MemoryFormat::Preserve, |x| {
+            x.index_put_accumulate_(index, value)
+        })
     }
 
     /// Writes the elements of `source`, in row-major order, to those at which `mask`, a `bool` tensor broadcast to this
@@ -93,7 +99,8 @@ impl Tensor {
     /// Another mask; a source of another dtype or with fewer elements than the mask selects; overlap.
     #[track_caller]
     pub fn masked_scatter_(&self, mask: &Tensor, source: &Tensor) -> Result<()> {
-        self.as_view().masked_scatter_(mask.as_view(), source.as_view())
+        self.as_view()
+            .masked_scatter_(mask.as_view(), source.as_view())
     }
 
     /// [`Tensor::masked_scatter_`] to a row-major copy, expanded to the mask's shape.
@@ -103,7 +110,9 @@ impl Tensor {
     #[track_caller]
     pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         let [x, mask] = both(self, mask)?;
-        x.changed(MemoryFormat::Contiguous, |x| x.masked_scatter_(&mask, source))
+        x.changed(MemoryFormat::Contiguous, |x| {
+            x.masked_scatter_(&mask, source)
+        })
     }
 
     /// [`Tensor::scatter_`] to a row-major copy.
@@ -125,7 +134,8 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::scatter_`].
     pub fn scatter_add_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
-        self.as_view().scatter_add_(dim, index.as_view(), source.as_view())
+        self.as_view()
+            .scatter_add_(dim, index.as_view(), source.as_view())
     }
 
     /// [`Tensor::scatter_add_`] to a row-major copy.
@@ -134,7 +144,9 @@ impl Tensor {
     /// As there; out of memory.
     #[track_caller]
     pub fn scatter_add(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        self.changed(MemoryFormat::Contiguous, |x| x.scatter_add_(dim, index, source))
+        self.changed(MemoryFormat::Contiguous, |x| {
+            x.scatter_add_(dim, index, source)
+        })
     }
 
     /// Reduces each element of `source`, or one number, into the place along a dim that `index`, of the same rank, names.
@@ -160,7 +172,8 @@ impl Tensor {
         include_self: bool,
     ) -> Result<()> {
         let source = source.into().arg();
-        self.as_view().scatter_reduce_(dim, index.as_view(), source, reduce, include_self)
+        self.as_view()
+            .scatter_reduce_(dim, index.as_view(), source, reduce, include_self)
     }
 
     /// [`Tensor::scatter_reduce_`] of a row-major copy.
@@ -204,7 +217,8 @@ impl Tensor {
     /// An index out of range, or not of int64; a source of another dtype or number of elements; overlap.
     #[track_caller]
     pub fn put_(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<()> {
-        self.as_view().put_(index.as_view(), source.as_view(), accumulate)
+        self.as_view()
+            .put_(index.as_view(), source.as_view(), accumulate)
     }
 
     /// [`Tensor::put_`] to a copy that keeps the order of dims.
@@ -213,7 +227,9 @@ impl Tensor {
     /// As there; out of memory.
     #[track_caller]
     pub fn put(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
-        self.changed(MemoryFormat::Preserve, |x| x.put_(index, source, accumulate))
+        self.changed(MemoryFormat::Preserve, |x| {
+            x.put_(index, source, accumulate)
+        })
     }
 
     /// [`Tensor::gather`] of tensor and index broadcast to each other in all other dims; without a dim, of both as vectors. Negative
@@ -227,7 +243,9 @@ impl Tensor {
             Some(dim) => (self.clone(), index.clone(), dim),
             None => (self.reshape([-1])?, index.reshape([-1])?, 0),
         };
-        x.as_view().take_along_dim(index.as_view(), dim).map(Tensor::from_view)
+        x.as_view()
+            .take_along_dim(index.as_view(), dim)
+            .map(Tensor::from_view)
     }
 
     /// A copy of the whole storage under this layout, with `source`, broadcast and cast, written where `place` looks.
@@ -289,7 +307,9 @@ impl Tensor {
         dim1: isize,
         dim2: isize,
     ) -> Result<Tensor> {
-        self.written(source, "diagonal_scatter", |x| x.diagonal(offset, dim1, dim2))
+        self.written(source, "diagonal_scatter", |x| {
+            x.diagonal(offset, dim1, dim2)
+        })
     }
 
     /// A copy with `source` at exactly these sizes, strides and offset. Copies the whole storage.
@@ -304,7 +324,9 @@ impl Tensor {
         strides: impl AsRef<[isize]>,
         offset: Option<isize>,
     ) -> Result<Tensor> {
-        self.written(source, "as_strided_scatter", |x| x.as_strided(sizes, strides, offset))
+        self.written(source, "as_strided_scatter", |x| {
+            x.as_strided(sizes, strides, offset)
+        })
     }
 }
 

@@ -102,7 +102,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn isin(&self, test: &Tensor, invert: bool) -> Result<Tensor> {
-        self.as_view().isin(test.as_view(), invert).map(Tensor::from_view)
+        self.as_view()
+            .isin(test.as_view(), invert)
+            .map(Tensor::from_view)
     }
 
     /// For each of `values` where it would go in the last dim of this tensor, which is in ascending order: before
@@ -127,7 +129,9 @@ impl Tensor {
         sorter: Option<&Tensor>,
     ) -> Result<Tensor> {
         let sorter = sorter.map(Tensor::as_view);
-        self.as_view().searchsorted(values.as_view(), right, sorter).map(Tensor::from_view)
+        self.as_view()
+            .searchsorted(values.as_view(), right, sorter)
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::searchsorted`] of these elements in a vector of boundaries.
@@ -138,10 +142,15 @@ impl Tensor {
     pub fn bucketize(&self, boundaries: &Tensor, right: bool) -> Result<Tensor> {
         let op = "bucketize";
         if boundaries.dim() != 1 {
-            let message = format!("the boundaries must be a vector, got shape {:?}", boundaries.shape());
+            let message = format!(
+                "the boundaries must be a vector, got shape {:?}",
+                boundaries.shape()
+            );
             return Err(Error::new(Kind::Shape, message).op(op));
         }
-        boundaries.searchsorted(self, right, None).map_err(|e| e.op(op))
+        boundaries
+            .searchsorted(self, right, None)
+            .map_err(|e| e.op(op))
     }
 
     /// How often each of the numbers 0, 1, … occurs in a vector of integers, at least for `minlength` of them: a new int64
@@ -160,19 +169,30 @@ impl Tensor {
         let op = "bincount";
         let error = |message: String| Err(Error::new(Kind::Value, message).op(op));
         if self.dim() != 1 || !(self.dtype().is_integer()) {
-            return error(format!("needs a vector of integers, got {} {:?}", self.dtype(), self.shape()));
+            return error(format!(
+                "needs a vector of integers, got {} {:?}",
+                self.dtype(),
+                self.shape()
+            ));
         }
         if let Some(w) = weights
             && w.shape() != self.shape()
         {
-            return error(format!("weights have shape {:?}, the numbers {:?}", w.shape(), self.shape()));
+            return error(format!(
+                "weights have shape {:?}, the numbers {:?}",
+                w.shape(),
+                self.shape()
+            ));
         }
         let numbers = self.to(DType::I64)?;
         let values = numbers.to_vec::<i64>()?;
         if let Some(negative) = values.iter().find(|n| **n < 0) {
             return error(format!("numbers must not be negative, got {negative}"));
         }
-        let most = values.iter().max().map_or(0, |&n| (n as usize).saturating_add(1));
+        let most = values
+            .iter()
+            .max()
+            .map_or(0, |&n| (n as usize).saturating_add(1));
         let weights = match weights {
             Some(w) if w.dtype() == DType::F32 => w.clone(),
             Some(w) => w.to(DType::F64)?,
@@ -183,7 +203,8 @@ impl Tensor {
             return Tensor::zeros([minlength], DType::I64, &self.device());
         }
         let bins = Tensor::zeros([most.max(minlength)], weights.dtype(), &self.device())?;
-        bins.index_add_(0, &numbers, &weights, 1).map_err(|e| e.op(op))?;
+        bins.index_add_(0, &numbers, &weights, 1)
+            .map_err(|e| e.op(op))?;
         Ok(bins)
     }
 
@@ -222,13 +243,23 @@ impl Tensor {
         // In this dtype, rounding and all: that decides for elements at a border.
         let places = self.sub(low)?.mul(bins as i64)?.div(high - low)?;
         let places = places.to(DType::F64)?.to_vec::<f64>()?;
-        let inside = values.into_iter().zip(places).filter(|(x, _)| (low..=high).contains(x));
+        let inside = values
+            .into_iter()
+            .zip(places)
+            .filter(|(x, _)| (low..=high).contains(x));
         // The last interval has both its ends.
-        let places: Vec<i64> = inside.map(|(_, at)| (at as usize).min(bins - 1) as i64).collect();
+        let places: Vec<i64> = inside
+            .map(|(_, at)| (at as usize).min(bins - 1) as i64)
+            .collect();
         let n = places.len();
         let places = Tensor::from_vec(places, [n])?;
         let counts = Tensor::zeros([bins], DType::I64, &self.device())?;
-        counts.index_add_(0, &places, &Tensor::ones([n], DType::I64, &self.device())?, 1)?;
+        counts.index_add_(
+            0,
+            &places,
+            &Tensor::ones([n], DType::I64, &self.device())?,
+            1,
+        )?;
         counts.to(self.dtype())
     }
 
@@ -270,7 +301,12 @@ impl Tensor {
     ) -> Result<Tensor> {
         let op = "quantile";
         if q.dtype() != self.dtype() || q.dim() > 1 {
-            let message = format!("q must be a {} vector, got {} {:?}", self.dtype(), q.dtype(), q.shape());
+            let message = format!(
+                "q must be a {} vector, got {} {:?}",
+                self.dtype(),
+                q.dtype(),
+                q.shape()
+            );
             return Err(Error::new(Kind::Value, message).op(op));
         }
         if q.dim() == 0 {
@@ -283,7 +319,10 @@ impl Tensor {
             .map(|q| quantile_of(&sorted, q, interpolation)?.reshape(&shape))
             .collect::<Result<Vec<_>>>()?;
         if found.is_empty() {
-            let shape: Vec<usize> = [0].into_iter().chain(shape.iter().map(|&n| n as usize)).collect();
+            let shape: Vec<usize> = [0]
+                .into_iter()
+                .chain(shape.iter().map(|&n| n as usize))
+                .collect();
             return Tensor::zeros(shape, self.dtype(), &self.device());
         }
         // Each lane's results side by side in memory.
@@ -295,7 +334,10 @@ impl Tensor {
     fn sorted_lanes(&self, dim: Option<isize>, keepdim: bool) -> Result<(Tensor, Vec<isize>)> {
         let op = "quantile";
         if !matches!(self.dtype(), DType::F32 | DType::F64) {
-            let message = format!("needs float32 or float64, got {}; cast with to() first", self.dtype());
+            let message = format!(
+                "needs float32 or float64, got {}; cast with to() first",
+                self.dtype()
+            );
             return Err(Error::new(Kind::DType, message).op(op));
         }
         let mut shape = crate::views::signed(self.shape());
@@ -305,7 +347,11 @@ impl Tensor {
                 self.reshape([1])?
             }
             None => {
-                shape = if keepdim { vec![1; self.dim()] } else { Vec::new() };
+                shape = if keepdim {
+                    vec![1; self.dim()]
+                } else {
+                    Vec::new()
+                };
                 self.reshape([-1])?
             }
             Some(dim) => {
@@ -408,7 +454,8 @@ impl Tensor {
         let most = values.iter().max().map_or(0, |&n| n.saturating_add(1));
         let classes = classes.unwrap_or(most.max(0) as usize);
         if classes == 0 || values.iter().any(|&n| n < 0 || n as usize >= classes) {
-            let message = format!("the integers must be from 0 to below the number of classes, {classes}");
+            let message =
+                format!("the integers must be from 0 to below the number of classes, {classes}");
             return Err(Error::new(Kind::Value, message).op(op));
         }
         let shape: Vec<usize> = self.shape().iter().copied().chain([classes]).collect();

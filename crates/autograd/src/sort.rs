@@ -77,7 +77,9 @@ impl Tensor {
     /// An empty dim; a dim out of range; `bool` or complex elements; out of memory.
     #[track_caller]
     pub fn median_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().one_of_each(Pick::Median, dim, keepdim, "median").map(both)
+        self.as_view()
+            .one_of_each(Pick::Median, dim, keepdim, "median")
+            .map(both)
     }
 
     /// The lower median along a dim of what is not NaN, and where it was.
@@ -86,7 +88,9 @@ impl Tensor {
     /// As [`Tensor::median_dim`].
     #[track_caller]
     pub fn nanmedian_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().one_of_each(Pick::NanMedian, dim, keepdim, "nanmedian").map(both)
+        self.as_view()
+            .one_of_each(Pick::NanMedian, dim, keepdim, "nanmedian")
+            .map(both)
     }
 
     /// The element that occurs most often along a dim, the smallest of several, and where it was last.
@@ -102,6 +106,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mode(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().one_of_each(Pick::Mode, dim, keepdim, "mode").map(both)
+        self.as_view()
+            .one_of_each(Pick::Mode, dim, keepdim, "mode")
+            .map(both)
     }
 }

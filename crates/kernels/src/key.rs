@@ -6,7 +6,11 @@ use osteon_spec::{DType, Plan};
 
 /// The key of NaN, which is larger than that of any number of a dtype of so many bytes.
 fn nan_key(size: usize) -> u64 {
-    if size == 8 { u64::MAX } else { u64::from(u32::MAX) }
+    if size == 8 {
+        u64::MAX
+    } else {
+        u64::from(u32::MAX)
+    }
 }
 
 /// The key of NaN for a dtype of floats.
@@ -72,7 +76,11 @@ unsafe fn keys_of<T: Key>(at: *const u8, step: isize, keys: &mut [u64]) {
 /// The keys of a dtype; none where its elements have no order.
 pub(crate) fn keys(dtype: DType) -> Option<Keys> {
     if dtype.is_float() && dtype.size() == 2 {
-        return Some(if dtype == DType::F16 { keys_of::<f16> } else { keys_of::<bf16> });
+        return Some(if dtype == DType::F16 {
+            keys_of::<f16>
+        } else {
+            keys_of::<bf16>
+        });
     }
     crate::with_element!(bool: dtype, T => keys_of::<T> as Keys)
         .or_else(|| crate::with_element!(int: dtype, T => keys_of::<T> as Keys))
@@ -89,7 +97,9 @@ pub(crate) fn keys(dtype: DType) -> Option<Keys> {
 /// # Panics
 /// When there is not room for the plan's elements.
 pub unsafe fn order_keys(plan: &Plan<1>, ptr: *const u8, dtype: DType, out: &mut [u64]) -> bool {
-    let Some(keys) = keys(dtype) else { return false };
+    let Some(keys) = keys(dtype) else {
+        return false;
+    };
     let mut done = 0;
     plan.for_each_run(|[at], len, [step]| {
         // SAFETY: a run of the plan.

@@ -67,21 +67,41 @@ pub unsafe fn sort(
     dtype: DType,
 ) -> Result<(), NotSorted> {
     let keys = keys(dtype).ok_or(NotSorted::NoOrder)?;
-    let sorter = Sorter { pick, lanes, values, indices, src, keys, dtype };
+    let sorter = Sorter {
+        pick,
+        lanes,
+        values,
+        indices,
+        src,
+        keys,
+        dtype,
+    };
     let failed = AtomicBool::new(false);
-    par_for(lanes.starts.numel(), (GRAIN / lanes.len.max(1)).max(1), |range| {
-        let sorter = &sorter;
-        // Key and index in one integer, the narrower one where both fit.
-        let narrow = dtype.size() <= 4 && u32::try_from(lanes.len).is_ok();
-        // SAFETY: the caller's contract.
-        let done = unsafe {
-            if narrow { sorter.run::<u64>(range) } else { sorter.run::<u128>(range) }
-        };
-        if done.is_none() {
-            failed.store(true, Ordering::Relaxed);
-        }
-    });
-    if failed.into_inner() { Err(NotSorted::NoMemory) } else { Ok(()) }
+    par_for(
+        lanes.starts.numel(),
+        (GRAIN / lanes.len.max(1)).max(1),
+        |range| {
+            let sorter = &sorter;
+            // Key and index in one integer, the narrower one where both fit.
+            let narrow = dtype.size() <= 4 && u32::try_from(lanes.len).is_ok();
+            // SAFETY: the caller's contract.
+            let done = unsafe {
+                if narrow {
+                    sorter.run::<u64>(range)
+                } else {
+                    sorter.run::<u128>(range)
+                }
+            };
+            if done.is_none() {
+                failed.store(true, Ordering::Relaxed);
+            }
+        },
+    );
+    if failed.into_inner() {
+        Err(NotSorted::NoMemory)
+    } else {
+        Ok(())
+    }
 }
 
 /// A key with an index below it.
@@ -140,21 +160,23 @@ impl Sorter<'_> {
         packed.try_reserve_exact(len).ok()?;
         keys.resize(len, 0u64);
         packed.resize(len, P::ZERO);
-        self.lanes.starts.for_each_run_in(range, |starts, run, across| {
-            for lane in 0..run as isize {
-                let [v, i, s] = std::array::from_fn(|k| starts[k] + lane * across[k]);
-                // SAFETY: the elements of a lane, and its results.
-                unsafe {
-                    (self.keys)(self.src.offset(s), self.lanes.steps[2], &mut keys);
-                    for (j, (slot, &key)) in packed.iter_mut().zip(&keys).enumerate() {
-                        *slot = P::pack(self.turned(key), j);
-                    }
-                    for (j, found) in self.picked(&mut packed).iter().enumerate() {
-                        self.put(j as isize, found.index(), [v, i, s]);
+        self.lanes
+            .starts
+            .for_each_run_in(range, |starts, run, across| {
+                for lane in 0..run as isize {
+                    let [v, i, s] = std::array::from_fn(|k| starts[k] + lane * across[k]);
+                    // SAFETY: the elements of a lane, and its results.
+                    unsafe {
+                        (self.keys)(self.src.offset(s), self.lanes.steps[2], &mut keys);
+                        for (j, (slot, &key)) in packed.iter_mut().zip(&keys).enumerate() {
+                            *slot = P::pack(self.turned(key), j);
+                        }
+                        for (j, found) in self.picked(&mut packed).iter().enumerate() {
+                            self.put(j as isize, found.index(), [v, i, s]);
+                        }
                     }
                 }
-            }
-        });
+            });
         Some(())
     }
 
@@ -162,8 +184,12 @@ impl Sorter<'_> {
     #[inline(always)]
     fn turned(&self, key: u64) -> u64 {
         match self.pick {
-            Pick::Ranks { descending: true, .. } if self.dtype.size() == 8 => !key,
-            Pick::Ranks { descending: true, .. } => u64::from(!(key as u32)),
+            Pick::Ranks {
+                descending: true, ..
+            } if self.dtype.size() == 8 => !key,
+            Pick::Ranks {
+                descending: true, ..
+            } => u64::from(!(key as u32)),
             _ => key,
         }
     }

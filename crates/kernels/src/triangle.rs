@@ -49,28 +49,36 @@ pub struct Matrices {
 pub unsafe fn triangle(keep: Triangle, at: &Matrices, dst: *mut u8, src: *const u8, width: usize) {
     let sides = Sides { dst, src };
     let in_place = std::ptr::eq(dst, src);
-    par_for(at.starts.numel(), (GRAIN / at.columns.max(1)).max(1), |range| {
-        let sides = &sides;
-        let mut row = range.start;
-        at.starts.for_each_run_in(range, |[d, s], len, [down_d, down_s]| {
-            for i in 0..len as isize {
-                let (from, to) = keep.kept(row % at.rows, at.columns);
-                let [step_d, step_s] = at.steps;
-                // SAFETY: the elements of a row.
-                unsafe {
-                    let (d, s) = (sides.dst.offset(d + i * down_d), sides.src.offset(s + i * down_s));
-                    let column = |c: usize| d.wrapping_offset(c as isize * step_d);
-                    zero(d, step_d, from, width);
-                    if !in_place && from < to {
-                        let s = s.offset(from as isize * step_s);
-                        move_run(column(from), step_d, s, step_s, to - from, width);
+    par_for(
+        at.starts.numel(),
+        (GRAIN / at.columns.max(1)).max(1),
+        |range| {
+            let sides = &sides;
+            let mut row = range.start;
+            at.starts
+                .for_each_run_in(range, |[d, s], len, [down_d, down_s]| {
+                    for i in 0..len as isize {
+                        let (from, to) = keep.kept(row % at.rows, at.columns);
+                        let [step_d, step_s] = at.steps;
+                        // SAFETY: the elements of a row.
+                        unsafe {
+                            let (d, s) = (
+                                sides.dst.offset(d + i * down_d),
+                                sides.src.offset(s + i * down_s),
+                            );
+                            let column = |c: usize| d.wrapping_offset(c as isize * step_d);
+                            zero(d, step_d, from, width);
+                            if !in_place && from < to {
+                                let s = s.offset(from as isize * step_s);
+                                move_run(column(from), step_d, s, step_s, to - from, width);
+                            }
+                            zero(column(to), step_d, at.columns - to, width);
+                        }
+                        row += 1;
                     }
-                    zero(column(to), step_d, at.columns - to, width);
-                }
-                row += 1;
-            }
-        });
-    });
+                });
+        },
+    );
 }
 
 /// # Safety

@@ -31,7 +31,11 @@ impl Lookup {
         if per_dim.len() > of.dim() {
             return Err(said(Error::new(
                 Kind::Index,
-                format!("too many indices for shape {:?}: {}", of.shape(), per_dim.len()),
+                format!(
+                    "too many indices for shape {:?}: {}",
+                    of.shape(),
+                    per_dim.len()
+                ),
             )));
         }
         let mut lookup = Lookup {
@@ -62,7 +66,11 @@ impl Lookup {
         })?;
         // Neighbours leave their result where they were; apart, it goes first.
         let adjacent = places.windows(2).all(|w| w[1] == w[0] + 1);
-        lookup.before = if adjacent { places.first().copied().unwrap_or(0) } else { 0 };
+        lookup.before = if adjacent {
+            places.first().copied().unwrap_or(0)
+        } else {
+            0
+        };
         Ok(lookup)
     }
 
@@ -100,7 +108,13 @@ impl Lookup {
     }
 
     /// Moves elements between `of`, which the indices address, and `other`, which broadcasts to the result's shape.
-    pub(crate) fn run(&self, what: Move<'_>, of: &View, other: Arg<'_>, op: &'static str) -> Result<()> {
+    pub(crate) fn run(
+        &self,
+        what: Move<'_>,
+        of: &View,
+        other: Arg<'_>,
+        op: &'static str,
+    ) -> Result<()> {
         let get = matches!(what, Move::Get);
         if self.shape().contains(&0) {
             // Nothing to move, and no index is looked at, but there is nothing that it could name.
@@ -119,20 +133,37 @@ impl Lookup {
         let (at, after) = rest.split_at(self.positions.len());
         let mut positions = Walk::default();
         for (&size, &stride) in self.positions.iter().zip(at) {
-            if get { positions.push(size, stride, 0) } else { positions.push(size, 0, stride) }
+            if get {
+                positions.push(size, stride, 0)
+            } else {
+                positions.push(size, 0, stride)
+            }
         }
         let mut slice = Walk::default();
         let others = before.iter().chain(after);
         for ((&size, &own), &stride) in self.whole.0.iter().zip(&self.whole.1).zip(others) {
-            if get { slice.push(size, stride, own) } else { slice.push(size, own, stride) }
+            if get {
+                slice.push(size, stride, own)
+            } else {
+                slice.push(size, own, stride)
+            }
         }
         let pointers: Vec<Pointer<'_>> = self
             .indices
             .iter()
             .zip(&self.dims)
-            .map(|(index, &(size, stride))| Pointer { index, size, stride, wrap: true })
+            .map(|(index, &(size, stride))| Pointer {
+                index,
+                size,
+                stride,
+                wrap: true,
+            })
             .collect();
-        let indexed = Indexed { positions, slice, pointers: &pointers };
+        let indexed = Indexed {
+            positions,
+            slice,
+            pointers: &pointers,
+        };
         match (get, other) {
             (true, Arg::View(dst)) => indexed.run(what, dst, of.into(), op),
             _ => indexed.run(what, of, other, op),
@@ -151,30 +182,30 @@ fn expand_masks(of: &View, indices: &[Option<View>]) -> Result<Vec<Option<View>>
         if index.device() != of.device() {
             return Err(other_device(of.device(), index.device()));
         }
-        match index.dtype() {
-            DType::I64 | DType::I32 => per_dim.push(Some(index.clone())),
-            DType::Bool | DType::U8 => {
-                let covered = of.shape().get(per_dim.len()..per_dim.len() + index.dim());
-                if covered != Some(index.shape()) {
-                    return Err(Error::new(
-                        Kind::Index,
-                        format!(
-                            "the mask, shape {:?}, does not match the dims of shape {:?} from dim {} on",
-                            index.shape(),
-                            of.shape(),
-                            per_dim.len()
-                        ),
-                    ));
-                }
-                per_dim.extend(index.nonzero()?.unbind(1)?.into_iter().map(Some));
-            }
-            other => {
-                return Err(Error::new(
-                    Kind::Index,
-                    format!("tensors used as indices must be int64, int32, bool or uint8, got {other}"),
-                ));
-            }
+        let dtype = index.dtype();
+        if matches!(dtype, DType::I64 | DType::I32) {
+            per_dim.push(Some(index.clone()));
+            continue;
         }
+        if !matches!(dtype, DType::Bool | DType::U8) {
+            return Err(Error::new(
+                Kind::Index,
+                format!("tensors used as indices must be int64, int32, bool or uint8, got {dtype}"),
+            ));
+        }
+        let covered = of.shape().get(per_dim.len()..per_dim.len() + index.dim());
+        if covered != Some(index.shape()) {
+            return Err(Error::new(
+                Kind::Index,
+                format!(
+                    "the mask, shape {:?}, does not match the dims of shape {:?} from dim {} on",
+                    index.shape(),
+                    of.shape(),
+                    per_dim.len()
+                ),
+            ));
+        }
+        per_dim.extend(index.nonzero()?.unbind(1)?.into_iter().map(Some));
     }
     Ok(per_dim)
 }
@@ -204,7 +235,12 @@ impl View {
     /// # Errors
     /// As [`View::index`]; a value of another dtype, or that does not broadcast; overlap.
     #[track_caller]
-    pub fn index_put_(&self, indices: &[Option<View>], value: &View, accumulate: bool) -> Result<()> {
+    pub fn index_put_(
+        &self,
+        indices: &[Option<View>],
+        value: &View,
+        accumulate: bool,
+    ) -> Result<()> {
         let op = "index_put_";
         if value.dtype() != self.dtype() {
             return Err(Error::new(
@@ -237,7 +273,11 @@ impl View {
         for index in &lookup.indices {
             write::check_apart(self, index, op)?;
         }
-        let what = if accumulate { Move::Reduce(BinaryOp::Add, &[]) } else { Move::Set };
+        let what = if accumulate {
+            Move::Reduce(BinaryOp::Add, &[])
+        } else {
+            Move::Set
+        };
         lookup.run(what, self, value.into(), op)?;
         self.storage().bump_version();
         Ok(())

@@ -15,7 +15,10 @@ pub(crate) fn wrap_dims(dims: &[isize], rank: usize) -> Result<Vec<usize>> {
     for &dim in dims {
         let d = wrap_dim(dim, rank)?;
         if wrapped.contains(&d) {
-            return Err(Error::new(Kind::Value, format!("dim {d} is named twice in {dims:?}")));
+            return Err(Error::new(
+                Kind::Value,
+                format!("dim {d} is named twice in {dims:?}"),
+            ));
         }
         wrapped.push(d);
     }
@@ -32,9 +35,14 @@ impl View {
         let op = "flip";
         let mut wrapped = wrap_dims(dims, self.dim()).map_err(|e| e.op(op))?;
         wrapped.retain(|&d| d < self.dim());
-        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(op))?;
+        let layout = self
+            .layout()
+            .like(MemoryFormat::Preserve)
+            .map_err(|e| e.op(op))?;
         let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-        backend(self.device()).flip(&out, self, &wrapped).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .flip(&out, self, &wrapped)
+            .map_err(|e| e.op(op))?;
         Ok(out)
     }
 
@@ -83,14 +91,21 @@ impl View {
         let Some(new) = repeats.len().checked_sub(self.dim()) else {
             return Err(Error::new(
                 Kind::Shape,
-                format!("needs a number for each dim of {:?}, got {repeats:?}", self.shape()),
+                format!(
+                    "needs a number for each dim of {:?}, got {repeats:?}",
+                    self.shape()
+                ),
             )
             .op(op));
         };
         let times = non_negative(repeats).map_err(|e| e.op(op))?;
         let mut sizes = Dims::from_elem(1, new);
         sizes.extend_from_slice(self.shape());
-        let shape: Dims = sizes.iter().zip(&times).map(|(n, t)| n.saturating_mul(*t)).collect();
+        let shape: Dims = sizes
+            .iter()
+            .zip(&times)
+            .map(|(n, t)| n.saturating_mul(*t))
+            .collect();
         let out = View::alloc(
             Layout::contiguous(&shape).map_err(|e| e.op(op))?,
             self.dtype(),
@@ -166,10 +181,15 @@ impl View {
     pub fn repeat_interleave_each(&self, repeats: &View, dim: Option<isize>) -> Result<View> {
         let op = "repeat_interleave";
         let Some(dim) = dim else {
-            return self.flatten(0, -1)?.repeat_interleave_each(repeats, Some(0));
+            return self
+                .flatten(0, -1)?
+                .repeat_interleave_each(repeats, Some(0));
         };
         let d = self.existing_dim(dim, op)?;
-        if !matches!(repeats.dtype(), osteon_spec::DType::I64 | osteon_spec::DType::I32) {
+        if !matches!(
+            repeats.dtype(),
+            osteon_spec::DType::I64 | osteon_spec::DType::I32
+        ) {
             return Err(Error::new(
                 Kind::DType,
                 format!("repeats must be int64 or int32, got {}", repeats.dtype()),
@@ -180,12 +200,19 @@ impl View {
         if repeats.dim() > 1 || (repeats.numel() != 1 && repeats.numel() != n) {
             return Err(Error::new(
                 Kind::Shape,
-                format!("needs one number, or one for each of {n} indices, got shape {:?}", repeats.shape()),
+                format!(
+                    "needs one number, or one for each of {n} indices, got shape {:?}",
+                    repeats.shape()
+                ),
             )
             .op(op));
         }
         let times = repeats.to_dtype(osteon_spec::DType::I64)?.to_vec::<i64>()?;
-        let times = if times.len() == 1 { vec![times[0]; n] } else { times };
+        let times = if times.len() == 1 {
+            vec![times[0]; n]
+        } else {
+            times
+        };
         let times: Vec<isize> = times.into_iter().map(|t| t as isize).collect();
         let times = non_negative(&times).map_err(|e| e.op(op))?;
         let total = times.iter().fold(0usize, |a, t| a.saturating_add(*t));
@@ -194,7 +221,8 @@ impl View {
             indices.extend(std::iter::repeat_n(i as i64, t));
         }
         let indices = View::from_slice(&indices, &[total], &self.device())?;
-        self.index_select(d as isize, &indices).map_err(|e| e.op(op))
+        self.index_select(d as isize, &indices)
+            .map_err(|e| e.op(op))
     }
 
     /// A dim that there is, counted from the front, of a tensor that has dims.
@@ -222,7 +250,9 @@ impl View {
         self.check_matrices(op)?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(op))?;
         let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-        backend(self.device()).triangle(keep, &out, self).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .triangle(keep, &out, self)
+            .map_err(|e| e.op(op))?;
         Ok(out)
     }
 
@@ -234,7 +264,9 @@ impl View {
         let op = name(keep, ["tril_", "triu_"]);
         self.check_matrices(op)?;
         write::check_itself(self, op)?;
-        backend(self.device()).triangle(keep, self, self).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .triangle(keep, self, self)
+            .map_err(|e| e.op(op))?;
         self.storage().bump_version();
         Ok(())
     }
@@ -257,5 +289,10 @@ fn name(keep: Triangle, [lower, upper]: [&'static str; 2]) -> &'static str {
 
 fn non_negative(repeats: &[isize]) -> Result<Vec<usize>> {
     let times: Option<Vec<usize>> = repeats.iter().map(|&n| usize::try_from(n).ok()).collect();
-    times.ok_or_else(|| Error::new(Kind::Value, format!("repeats must not be negative, got {repeats:?}")))
+    times.ok_or_else(|| {
+        Error::new(
+            Kind::Value,
+            format!("repeats must not be negative, got {repeats:?}"),
+        )
+    })
 }

@@ -5,7 +5,8 @@ use crate::copy::transfer;
 use crate::elementwise::other_device;
 use osteon_memory::CopyReason;
 use osteon_spec::{
-    Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type, wrap_dim,
+    Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type,
+    wrap_dim,
 };
 use std::panic::Location;
 
@@ -30,7 +31,11 @@ fn is_nothing(view: &View) -> bool {
 fn common_format(views: &[&View]) -> MemoryFormat {
     let mut formats = views.iter().map(|v| v.layout().suggest_memory_format());
     let first = formats.next().unwrap_or(MemoryFormat::Contiguous);
-    if formats.all(|f| f == first) { first } else { MemoryFormat::Contiguous }
+    if formats.all(|f| f == first) {
+        first
+    } else {
+        MemoryFormat::Contiguous
+    }
 }
 
 impl View {
@@ -54,7 +59,10 @@ impl View {
             )
             .op(op));
         }
-        let operands: Vec<Operand> = views.iter().map(|v| Operand::new(v.dtype(), v.dim())).collect();
+        let operands: Vec<Operand> = views
+            .iter()
+            .map(|v| Operand::new(v.dtype(), v.dim()))
+            .collect();
         let dtype = result_type(&operands).map_err(|e| e.op(op))?;
         let parts: Vec<&View> = views.iter().copied().filter(|v| !is_nothing(v)).collect();
         let Some(model) = parts.first() else {
@@ -103,7 +111,11 @@ impl View {
         if let Some(other) = views.iter().find(|v| v.shape() != model.shape()) {
             return Err(Error::new(
                 Kind::Shape,
-                format!("shapes must be equal, got {:?} and {:?}", model.shape(), other.shape()),
+                format!(
+                    "shapes must be equal, got {:?} and {:?}",
+                    model.shape(),
+                    other.shape()
+                ),
             )
             .op(op));
         }
@@ -114,7 +126,10 @@ impl View {
             shape.insert(d, views.len() as isize);
             return joined.with_layout(joined.layout().view(&shape)?, op);
         }
-        let columns: Vec<View> = views.iter().map(|v| v.unsqueeze(d as isize)).collect::<Result<_>>()?;
+        let columns: Vec<View> = views
+            .iter()
+            .map(|v| v.unsqueeze(d as isize))
+            .collect::<Result<_>>()?;
         View::joined(&columns.iter().collect::<Vec<_>>(), d as isize, op)
     }
 
@@ -127,7 +142,10 @@ impl View {
         let op = "broadcast_tensors";
         let shapes: Vec<&[usize]> = views.iter().map(|v| v.shape()).collect();
         let shape = broadcast_shapes(&shapes).map_err(|e| e.op(op))?;
-        views.iter().map(|v| v.with_layout(v.layout().expand_to(&shape)?, op)).collect()
+        views
+            .iter()
+            .map(|v| v.with_layout(v.layout().expand_to(&shape)?, op))
+            .collect()
     }
 
     /// [`View::gather`] of view and index broadcast to each other in all other dims; negative indices count from the
@@ -142,7 +160,11 @@ impl View {
         if index.dim() != self.dim() {
             return Err(Error::new(
                 Kind::Shape,
-                format!("ranks must be equal, got shapes {:?} and {:?}", self.shape(), index.shape()),
+                format!(
+                    "ranks must be equal, got shapes {:?} and {:?}",
+                    self.shape(),
+                    index.shape()
+                ),
             )
             .op(op));
         }
@@ -165,8 +187,11 @@ impl View {
         if source.shape() == self.shape() {
             return Ok(());
         }
-        let message =
-            format!("the source must have shape {:?}, got {:?}", self.shape(), source.shape());
+        let message = format!(
+            "the source must have shape {:?}, got {:?}",
+            self.shape(),
+            source.shape()
+        );
         Err(Error::new(Kind::Shape, message).op(op))
     }
 
@@ -188,15 +213,25 @@ impl View {
                 _ => {
                     return Err(Error::new(
                         Kind::Shape,
-                        format!("expected tensors of 2 dims at most, got shape {:?}", view.shape()),
+                        format!(
+                            "expected tensors of 2 dims at most, got shape {:?}",
+                            view.shape()
+                        ),
                     )
                     .op(op));
                 }
             });
         }
-        let operands: Vec<Operand> = views.iter().map(|v| Operand::new(v.dtype(), v.dim())).collect();
+        let operands: Vec<Operand> = views
+            .iter()
+            .map(|v| Operand::new(v.dtype(), v.dim()))
+            .collect();
         let dtype = result_type(&operands).map_err(|e| e.op(op))?;
-        let total = |d: usize| matrices.iter().fold(0usize, |n, m| n.saturating_add(m.shape()[d]));
+        let total = |d: usize| {
+            matrices
+                .iter()
+                .fold(0usize, |n, m| n.saturating_add(m.shape()[d]))
+        };
         let out = View::zeros(&[total(0), total(1)], dtype, &device)?;
         let (mut row, mut column) = (0, 0);
         for matrix in &matrices {

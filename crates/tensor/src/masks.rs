@@ -16,7 +16,10 @@ fn check_mask(mask: &View, of: &View, op: &'static str) -> Result<()> {
     if mask.dtype() != DType::Bool {
         return Err(Error::new(
             Kind::DType,
-            format!("the mask must be bool, got {}; compare to get one", mask.dtype()),
+            format!(
+                "the mask must be bool, got {}; compare to get one",
+                mask.dtype()
+            ),
         )
         .op(op));
     }
@@ -37,7 +40,10 @@ impl View {
         if !matches!(condition.dtype(), DType::Bool | DType::U8) {
             return Err(Error::new(
                 Kind::DType,
-                format!("the condition must be bool, got {}; compare to get one", condition.dtype()),
+                format!(
+                    "the condition must be bool, got {}; compare to get one",
+                    condition.dtype()
+                ),
             )
             .op(op));
         }
@@ -56,12 +62,16 @@ impl View {
             Arg::View(v) => v.layout().like(MemoryFormat::Preserve),
             Arg::Number(_) => Ok(scalar.clone()),
         };
-        let layouts = layout(a).and_then(|a| Ok([a, layout(b)?])).map_err(|e| e.op(op))?;
+        let layouts = layout(a)
+            .and_then(|a| Ok([a, layout(b)?]))
+            .map_err(|e| e.op(op))?;
         let inputs = [condition.layout(), &layouts[0], &layouts[1]];
         let shape = broadcast_shapes(&inputs.map(Layout::sizes)).map_err(|e| e.op(op))?;
         let layout = elementwise_output(&inputs, &shape).map_err(|e| e.op(op))?;
         let out = View::alloc(layout, dtype, &condition.device(), op)?;
-        backend(out.device()).select(&out, condition, a, b).map_err(|e| e.op(op))?;
+        backend(out.device())
+            .select(&out, condition, a, b)
+            .map_err(|e| e.op(op))?;
         Ok(out)
     }
 
@@ -102,7 +112,10 @@ impl View {
             let n = backend.count_true(&mask).map_err(|e| e.op(op))?;
             let out = View::alloc(Layout::contiguous(&[n])?, self.dtype(), &self.device(), op)?;
             // Another thread may have written in between.
-            if backend.masked_select(&out, &src, &mask).map_err(|e| e.op(op))? {
+            if backend
+                .masked_select(&out, &src, &mask)
+                .map_err(|e| e.op(op))?
+            {
                 return Ok(out);
             }
         }
@@ -120,7 +133,11 @@ impl View {
         if source.dtype() != self.dtype() {
             return Err(Error::new(
                 Kind::DType,
-                format!("the source holds {}, the tensor {}", source.dtype(), self.dtype()),
+                format!(
+                    "the source holds {}, the tensor {}",
+                    source.dtype(),
+                    self.dtype()
+                ),
             )
             .op(op));
         }
@@ -133,7 +150,9 @@ impl View {
         write::check_apart(self, source, op)?;
         let source = source.dense(op)?;
         let mask = mask.with_layout(mask.layout().expand_to(self.shape())?, op)?;
-        backend(self.device()).masked_scatter(self, &mask, &source).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .masked_scatter(self, &mask, &source)
+            .map_err(|e| e.op(op))?;
         self.storage().bump_version();
         Ok(())
     }
@@ -145,8 +164,17 @@ impl View {
             return Ok(self.clone());
         }
         let reason = CopyReason::Materialized;
-        copies::check(reason, op, format_args!("{} {}", self.dtype(), self.layout()))?;
-        let to = View::alloc(Layout::contiguous(self.shape())?, self.dtype(), &self.device(), op)?;
+        copies::check(
+            reason,
+            op,
+            format_args!("{} {}", self.dtype(), self.layout()),
+        )?;
+        let to = View::alloc(
+            Layout::contiguous(self.shape())?,
+            self.dtype(),
+            &self.device(),
+            op,
+        )?;
         transfer(&to, self, reason, op, Location::caller())?;
         Ok(to)
     }

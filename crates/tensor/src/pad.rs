@@ -84,10 +84,17 @@ impl View {
             let own = shape[dim] as isize;
             let size = own.saturating_add(pair[0]).saturating_add(pair[1]);
             shape[dim] = usize::try_from(size).map_err(|_| {
-                Error::new(Kind::Shape, format!("pads {pair:?} leave dim {dim} of size {own} less than nothing"))
-                    .op(op)
+                Error::new(
+                    Kind::Shape,
+                    format!("pads {pair:?} leave dim {dim} of size {own} less than nothing"),
+                )
+                .op(op)
             })?;
-            borders.push(Border { dim, before: pair[0], size });
+            borders.push(Border {
+                dim,
+                before: pair[0],
+                size,
+            });
         }
         let layout = Layout::dense(&shape, self.layout().suggest_memory_format());
         let layout = layout.map_err(|e| e.op(op))?;
@@ -119,7 +126,10 @@ impl View {
             let Some(places) = places.collect::<Option<Vec<i64>>>() else {
                 return Err(Error::new(
                     Kind::Shape,
-                    format!("{mode:?} needs more elements than dim {} of size {own} has", b.dim),
+                    format!(
+                        "{mode:?} needs more elements than dim {} of size {own} has",
+                        b.dim
+                    ),
                 )
                 .op(op));
             };
@@ -128,7 +138,11 @@ impl View {
             let behind = borders.iter().filter(|other| other.dim > b.dim).count();
             let mut shape = vec![1isize; behind + 1];
             shape[0] = -1;
-            indices[b.dim] = Some(if places.numel() == 0 { places } else { places.view(&shape)? });
+            indices[b.dim] = Some(if places.numel() == 0 {
+                places
+            } else {
+                places.view(&shape)?
+            });
         }
         let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
         if out.numel() > 0 {
@@ -150,19 +164,31 @@ impl View {
         for b in borders {
             // What is cut off, in turn.
             let d = b.dim as isize;
-            let (own, after) = (from.shape()[b.dim] as isize, b.size - b.before - from.shape()[b.dim] as isize);
+            let (own, after) = (
+                from.shape()[b.dim] as isize,
+                b.size - b.before - from.shape()[b.dim] as isize,
+            );
             let start = (-b.before).max(0);
-            from = from.narrow(d, start.min(own), own - start + after.min(0)).map_err(|e| e.op(op))?;
+            from = from
+                .narrow(d, start.min(own), own - start + after.min(0))
+                .map_err(|e| e.op(op))?;
         }
-        let is_smaller = |b: &Border| b.before <= 0 && b.size - b.before <= self.shape()[b.dim] as isize;
+        let is_smaller =
+            |b: &Border| b.before <= 0 && b.size - b.before <= self.shape()[b.dim] as isize;
         if borders.iter().all(is_smaller) {
             return from.copy(MemoryFormat::Preserve).map_err(|e| e.op(op));
         }
         let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-        backend(self.device()).fill(&out, value).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .fill(&out, value)
+            .map_err(|e| e.op(op))?;
         let mut to = out.clone();
         for b in borders {
-            to = to.narrow(b.dim as isize, b.before.max(0), from.shape()[b.dim] as isize)?;
+            to = to.narrow(
+                b.dim as isize,
+                b.before.max(0),
+                from.shape()[b.dim] as isize,
+            )?;
         }
         transfer(&to, &from, CopyReason::Assigned, op, Location::caller())?;
         Ok(out)

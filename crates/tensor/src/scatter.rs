@@ -51,13 +51,15 @@ fn bounds(dtype: DType) -> (Scalar, Scalar) {
     let bits = 8 * dtype.size() as u32;
     match dtype.category() {
         Category::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
-        Category::Integer if dtype.is_signed() => {
-            (Scalar::Int(i64::MIN >> (64 - bits)), Scalar::Int(i64::MAX >> (64 - bits)))
-        }
+        Category::Integer if dtype.is_signed() => (
+            Scalar::Int(i64::MIN >> (64 - bits)),
+            Scalar::Int(i64::MAX >> (64 - bits)),
+        ),
         Category::Integer => (Scalar::UInt(0), Scalar::UInt(u64::MAX >> (64 - bits))),
-        Category::Float | Category::Complex => {
-            (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
-        }
+        Category::Float | Category::Complex => (
+            Scalar::Float(f64::NEG_INFINITY),
+            Scalar::Float(f64::INFINITY),
+        ),
     }
 }
 
@@ -85,7 +87,14 @@ impl View {
             _ => None,
         };
         let first = (!include_self).then(|| reduce.identity(self.dtype()));
-        self.scattered(dim, index, source, first, Move::Reduce(reduce.op(), &[]), op)?;
+        self.scattered(
+            dim,
+            index,
+            source,
+            first,
+            Move::Reduce(reduce.op(), &[]),
+            op,
+        )?;
         let Some(counts) = counts else { return Ok(()) };
         let op = if self.dtype().is_float() || self.dtype().is_complex() {
             BinaryOp::Div
@@ -148,7 +157,11 @@ impl View {
         if source.numel() != index.numel() {
             return Err(Error::new(
                 Kind::Shape,
-                format!("the source has {} elements, the index {}", source.numel(), index.numel()),
+                format!(
+                    "the source has {} elements, the index {}",
+                    source.numel(),
+                    index.numel()
+                ),
             )
             .op(op));
         }
@@ -158,7 +171,8 @@ impl View {
         let shape: Vec<isize> = index.shape().iter().map(|&n| n as isize).collect();
         let source = source.reshape(&shape)?;
         let (of, indices) = self.by_number(index, op)?;
-        of.index_put_(&indices, &source, accumulate).map_err(|e| e.op(op))
+        of.index_put_(&indices, &source, accumulate)
+            .map_err(|e| e.op(op))
     }
 
     /// A view of the same elements, and an index tensor for each of its dims, for numbers in row-major order.
@@ -189,7 +203,11 @@ impl View {
                 coordinates.push(*n % size as i64);
                 *n /= size as i64;
             }
-            indices[d] = Some(View::from_slice(&coordinates, index.shape(), &self.device())?);
+            indices[d] = Some(View::from_slice(
+                &coordinates,
+                index.shape(),
+                &self.device(),
+            )?);
         }
         Ok((self.clone(), indices))
     }
@@ -205,8 +223,15 @@ impl View {
             return self.copy(MemoryFormat::Preserve);
         }
         let len = (self.storage().nbytes() / self.element_size()) as isize;
-        let copy = self.as_strided(&[len], &[1], Some(0))?.copy(MemoryFormat::Contiguous)?;
+        let copy = self
+            .as_strided(&[len], &[1], Some(0))?
+            .copy(MemoryFormat::Contiguous)?;
         // Whole, and not a view of anything.
-        View::new(copy.storage().clone(), self.layout().clone(), self.dtype(), "copy")
+        View::new(
+            copy.storage().clone(),
+            self.layout().clone(),
+            self.dtype(),
+            "copy",
+        )
     }
 }

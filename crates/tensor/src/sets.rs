@@ -64,7 +64,9 @@ impl View {
     pub(crate) fn keys(&self, op: &'static str) -> Result<Vec<u64>> {
         let mut keys = reserved(self.numel(), op)?;
         keys.resize(self.numel(), 0);
-        backend(self.device()).keys(self, &mut keys).map_err(|e| e.op(op))?;
+        backend(self.device())
+            .keys(self, &mut keys)
+            .map_err(|e| e.op(op))?;
         Ok(keys)
     }
 
@@ -79,14 +81,22 @@ impl View {
     /// Complex elements; out of memory.
     #[track_caller]
     pub fn unique(&self, consecutive: bool) -> Result<Unique> {
-        let op = if consecutive { "unique_consecutive" } else { "unique" };
+        let op = if consecutive {
+            "unique_consecutive"
+        } else {
+            "unique"
+        };
         let keys = self.keys(op)?;
         let mut order = places(keys.len(), op)?;
         if !consecutive {
             order.sort_unstable_by_key(|&i| (keys[i], i));
         }
         let nan = key_of_nan(self.dtype());
-        let runs = Runs::new(&order, |a, b| keys[a] == keys[b] && Some(keys[a]) != nan, op)?;
+        let runs = Runs::new(
+            &order,
+            |a, b| keys[a] == keys[b] && Some(keys[a]) != nan,
+            op,
+        )?;
         let n = runs.firsts.len();
         Ok(Unique {
             values: self.take(&self.whole_numbers(&runs.firsts, &[n])?)?,
@@ -102,12 +112,19 @@ impl View {
     /// A dim out of range; no elements in slices that there are; complex elements; out of memory.
     #[track_caller]
     pub fn unique_dim(&self, dim: isize, consecutive: bool) -> Result<Unique> {
-        let op = if consecutive { "unique_consecutive" } else { "unique" };
+        let op = if consecutive {
+            "unique_consecutive"
+        } else {
+            "unique"
+        };
         let d = self.existing_dim(dim, op)?;
         let first = self.movedim(&[d as isize], &[0])?;
         let n = first.shape()[0];
         if self.numel() == 0 && n > 0 {
-            let message = format!("the slices of shape {:?} along dim {d} have no elements", self.shape());
+            let message = format!(
+                "the slices of shape {:?} along dim {d} have no elements",
+                self.shape()
+            );
             return Err(Error::new(Kind::Shape, message).op(op));
         }
         let keys = first.keys(op)?;
@@ -144,7 +161,9 @@ impl View {
     pub fn isin(&self, test: &View, invert: bool) -> Result<View> {
         let op = "isin";
         if self.dtype() == DType::Bool || test.dtype() == DType::Bool {
-            return Err(Error::new(Kind::DType, "not defined for bool; cast with to() first").op(op));
+            return Err(
+                Error::new(Kind::DType, "not defined for bool; cast with to() first").op(op),
+            );
         }
         let dtype = self.dtype().promote(test.dtype()).map_err(|e| e.op(op))?;
         let mut wanted = test.to_dtype(dtype)?.keys(op)?;
@@ -169,13 +188,19 @@ impl View {
         if values.dtype() != self.dtype() {
             return Err(Error::new(
                 Kind::DType,
-                format!("the boundaries hold {}, the values {}", self.dtype(), values.dtype()),
+                format!(
+                    "the boundaries hold {}, the values {}",
+                    self.dtype(),
+                    values.dtype()
+                ),
             )
             .op(op));
         }
         let rank = self.dim();
         let fits = rank == 1
-            || (rank > 1 && rank == values.dim() && self.shape()[..rank - 1] == values.shape()[..rank - 1]);
+            || (rank > 1
+                && rank == values.dim()
+                && self.shape()[..rank - 1] == values.shape()[..rank - 1]);
         if !fits {
             return Err(Error::new(
                 Kind::Shape,
@@ -192,7 +217,11 @@ impl View {
             Some(order) if order.shape() != self.shape() || order.dtype() != DType::I64 => {
                 return Err(Error::new(
                     Kind::Shape,
-                    format!("the sorter must be int64 of shape {:?}, got {:?}", self.shape(), order.shape()),
+                    format!(
+                        "the sorter must be int64 of shape {:?}, got {:?}",
+                        self.shape(),
+                        order.shape()
+                    ),
                 )
                 .op(op));
             }
@@ -200,14 +229,19 @@ impl View {
         };
         let (sorted, wanted) = (sorted.keys(op)?, values.keys(op)?);
         let len = self.shape()[rank - 1];
-        let per_row = if rank == 1 { wanted.len() } else { values.shape()[rank - 1] };
+        let per_row = if rank == 1 {
+            wanted.len()
+        } else {
+            values.shape()[rank - 1]
+        };
         let nan = key_of_nan(self.dtype());
         let mut found: Vec<i64> = reserved(wanted.len(), op)?;
         for (i, &key) in wanted.iter().enumerate() {
             let row = if rank == 1 { 0 } else { i / per_row };
             let row = &sorted[row * len..(row + 1) * len];
             // NaN, as a boundary or a value, is below or above nothing, which sends the search on.
-            let below = |x: u64| x < key || Some(key) == nan || Some(x) == nan || (right && x == key);
+            let below =
+                |x: u64| x < key || Some(key) == nan || Some(x) == nan || (right && x == key);
             let (mut start, mut end) = (0, len);
             while start < end {
                 let middle = start + (end - start) / 2;

@@ -15,9 +15,20 @@ impl View {
     pub fn sort(&self, dim: isize, descending: bool) -> Result<(View, View)> {
         let op = "sort";
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        let layout = self.layout().like(MemoryFormat::Preserve).map_err(|e| e.op(op))?;
+        let layout = self
+            .layout()
+            .like(MemoryFormat::Preserve)
+            .map_err(|e| e.op(op))?;
         let n = self.shape().get(d).copied().unwrap_or(1);
-        self.picked(Pick::Ranks { ranks: 0..n, descending }, d, layout, op)
+        self.picked(
+            Pick::Ranks {
+                ranks: 0..n,
+                descending,
+            },
+            d,
+            layout,
+            op,
+        )
     }
 
     /// The `k` largest elements along a dim, or the smallest, in order, and where they were: two new row-major
@@ -31,9 +42,11 @@ impl View {
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
         let n = self.shape().get(d).copied().unwrap_or(1);
         let Some(k) = usize::try_from(k).ok().filter(|&k| k <= n) else {
-            return Err(
-                Error::new(Kind::Value, format!("k is {k}, but dim {d} has {n} elements")).op(op)
-            );
+            return Err(Error::new(
+                Kind::Value,
+                format!("k is {k}, but dim {d} has {n} elements"),
+            )
+            .op(op));
         };
         check_numbers(self, op)?;
         let mut shape = Dims::from_slice(self.shape());
@@ -43,7 +56,15 @@ impl View {
             *size = k;
         }
         let layout = Layout::contiguous(&shape).map_err(|e| e.op(op))?;
-        self.picked(Pick::Ranks { ranks: 0..k, descending: largest }, d, layout, op)
+        self.picked(
+            Pick::Ranks {
+                ranks: 0..k,
+                descending: largest,
+            },
+            d,
+            layout,
+            op,
+        )
     }
 
     /// The `k`th smallest element along a dim, counted from 1, and where it was.
@@ -56,11 +77,21 @@ impl View {
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
         let n = self.shape().get(d).copied().unwrap_or(1);
         let Some(k) = usize::try_from(k).ok().filter(|k| (1..=n).contains(k)) else {
-            return Err(
-                Error::new(Kind::Value, format!("k is {k}, but dim {d} has {n} elements")).op(op)
-            );
+            return Err(Error::new(
+                Kind::Value,
+                format!("k is {k}, but dim {d} has {n} elements"),
+            )
+            .op(op));
         };
-        self.one_of_each(Pick::Ranks { ranks: k - 1..k, descending: false }, dim, keepdim, op)
+        self.one_of_each(
+            Pick::Ranks {
+                ranks: k - 1..k,
+                descending: false,
+            },
+            dim,
+            keepdim,
+            op,
+        )
     }
 
     /// One element of each lane along a dim, and where it was: the median, the mode.
@@ -82,7 +113,10 @@ impl View {
         if self.shape().get(d) == Some(&0) {
             return Err(Error::new(
                 Kind::Index,
-                format!("dim {d} of shape {:?} is empty, and has no such element", self.shape()),
+                format!(
+                    "dim {d} of shape {:?} is empty, and has no such element",
+                    self.shape()
+                ),
             )
             .op(op));
         }
@@ -100,14 +134,26 @@ impl View {
     }
 
     #[track_caller]
-    fn picked(&self, pick: Pick, d: usize, layout: Layout, op: &'static str) -> Result<(View, View)> {
+    fn picked(
+        &self,
+        pick: Pick,
+        d: usize,
+        layout: Layout,
+        op: &'static str,
+    ) -> Result<(View, View)> {
         if self.dtype().is_complex() {
             return Err(Error::new(Kind::DType, "complex numbers have no order").op(op));
         }
         let device = self.device();
         let values = View::alloc(layout.clone(), self.dtype(), &device, op)?;
         let indices = View::alloc(layout, DType::I64, &device, op)?;
-        let lane = |v: &View| if v.dim() == 0 { v.unsqueeze(0) } else { Ok(v.clone()) };
+        let lane = |v: &View| {
+            if v.dim() == 0 {
+                v.unsqueeze(0)
+            } else {
+                Ok(v.clone())
+            }
+        };
         backend(device)
             .sort(&pick, [&lane(&values)?, &lane(&indices)?], &lane(self)?, d)
             .map_err(|e| e.op(op))?;

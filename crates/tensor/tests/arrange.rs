@@ -18,9 +18,12 @@ fn flips_read_from_the_other_end() {
     for x in views() {
         let own = Twin::of(&x);
         for d in 0..x.dim() {
-            let want =
-                Twin::make(&own.shape, |i| own.at(&with(i, d, own.shape[d] - 1 - i[d])));
-            assert_eq!(Twin::of(&x.flip(&[d as isize]).unwrap()), want, "{x:?} dim {d}");
+            let want = Twin::make(&own.shape, |i| own.at(&with(i, d, own.shape[d] - 1 - i[d])));
+            assert_eq!(
+                Twin::of(&x.flip(&[d as isize]).unwrap()),
+                want,
+                "{x:?} dim {d}"
+            );
         }
         let all: Vec<isize> = (0..x.dim() as isize).collect();
         let reversed: Vec<f64> = own.values.iter().rev().copied().collect();
@@ -54,7 +57,10 @@ fn rolls_wrap_around() {
 fn repeats_take_indices_modulo_the_size() {
     for x in views() {
         let own = Twin::of(&x);
-        let repeats: Vec<isize> = [2].into_iter().chain((0..x.dim()).map(|d| d as isize + 1)).collect();
+        let repeats: Vec<isize> = [2]
+            .into_iter()
+            .chain((0..x.dim()).map(|d| d as isize + 1))
+            .collect();
         let shape: Vec<usize> = [2]
             .into_iter()
             .chain(own.shape.iter().enumerate().map(|(d, n)| n * (d + 1)))
@@ -71,7 +77,9 @@ fn repeats_take_indices_modulo_the_size() {
             let got = x.repeat_interleave(3, Some(d as isize)).unwrap();
             assert_eq!(Twin::of(&got), want, "{x:?}");
             let each = View::from_slice(&vec![3i64; own.shape[d]], &[own.shape[d]], &Device::cpu());
-            let got = x.repeat_interleave_each(&each.unwrap(), Some(d as isize)).unwrap();
+            let got = x
+                .repeat_interleave_each(&each.unwrap(), Some(d as isize))
+                .unwrap();
             assert_eq!(Twin::of(&got), want, "{x:?}");
         }
     }
@@ -82,13 +90,20 @@ fn triangles_keep_one_side_of_a_diagonal() {
     for x in views().into_iter().filter(|x| x.dim() >= 2) {
         let own = Twin::of(&x);
         for diagonal in -4isize..=4 {
-            let column_minus_row =
-                |i: &[usize]| i[i.len() - 1] as isize - i[i.len() - 2] as isize;
+            let column_minus_row = |i: &[usize]| i[i.len() - 1] as isize - i[i.len() - 2] as isize;
             let lower = Twin::make(&own.shape, |i| {
-                if column_minus_row(i) <= diagonal { own.at(i) } else { 0.0 }
+                if column_minus_row(i) <= diagonal {
+                    own.at(i)
+                } else {
+                    0.0
+                }
             });
             let upper = Twin::make(&own.shape, |i| {
-                if column_minus_row(i) >= diagonal { own.at(i) } else { 0.0 }
+                if column_minus_row(i) >= diagonal {
+                    own.at(i)
+                } else {
+                    0.0
+                }
             });
             let cut = |keep| Twin::of(&x.triangle(keep).unwrap());
             assert_eq!(cut(Triangle::Lower(diagonal)), lower, "{x:?} {diagonal}");
@@ -103,7 +118,12 @@ fn triangles_keep_one_side_of_a_diagonal() {
 #[test]
 fn triangles_take_extreme_diagonals() {
     let x = View::ones(&[2, 2], DType::I64, &Device::cpu()).unwrap();
-    let sum = |keep| Twin::of(&x.triangle(keep).unwrap()).values.iter().sum::<f64>();
+    let sum = |keep| {
+        Twin::of(&x.triangle(keep).unwrap())
+            .values
+            .iter()
+            .sum::<f64>()
+    };
     assert_eq!(sum(Triangle::Lower(isize::MAX)), 4.0);
     assert_eq!(sum(Triangle::Lower(isize::MIN)), 0.0);
     assert_eq!(sum(Triangle::Upper(isize::MAX)), 0.0);
@@ -119,7 +139,11 @@ fn cats_and_stacks_put_tensors_side_by_side() {
             let mut shape = own.shape.clone();
             shape[d] *= 2;
             let want = Twin::make(&shape, |i| own.at(&with(i, d, i[d] % own.shape[d])));
-            assert_eq!(Twin::of(&View::cat(&[&x, &y], d as isize).unwrap()), want, "{x:?}");
+            assert_eq!(
+                Twin::of(&View::cat(&[&x, &y], d as isize).unwrap()),
+                want,
+                "{x:?}"
+            );
         }
         for d in 0..=x.dim() {
             let mut shape = own.shape.clone();
@@ -164,13 +188,18 @@ fn channels_last_stays_where_all_have_it() {
     assert_eq!(stacked.stride(), [120, 60, 1, 15, 3]);
     assert_eq!(last.roll(&[1], &[1]).unwrap().stride(), [60, 1, 15, 3]);
     assert_eq!(last.roll(&[0], &[1]).unwrap().stride(), [60, 20, 5, 1]);
-    let padded = last.pad(&[1, 1], PadMode::Constant(Scalar::Int(0))).unwrap();
+    let padded = last
+        .pad(&[1, 1], PadMode::Constant(Scalar::Int(0)))
+        .unwrap();
     assert_eq!(padded.stride(), [84, 1, 21, 3]);
 }
 
 #[test]
 fn borders_repeat_what_they_say() {
-    for x in views().into_iter().filter(|x| x.dim() >= 2 && x.numel() > 0) {
+    for x in views()
+        .into_iter()
+        .filter(|x| x.dim() >= 2 && x.numel() > 0)
+    {
         let own = Twin::of(&x);
         let (d, n) = (x.dim() - 1, own.shape[x.dim() - 1] as isize);
         let modes = [
@@ -200,10 +229,15 @@ fn borders_repeat_what_they_say() {
                 });
                 let reach = before.max(after);
                 let got = x.pad(&[before, after], mode);
-                if mode == PadMode::Reflect && reach >= n || mode == PadMode::Circular && reach > n {
+                if mode == PadMode::Reflect && reach >= n || mode == PadMode::Circular && reach > n
+                {
                     assert!(got.unwrap_err().is_shape());
                 } else {
-                    assert_eq!(Twin::of(&got.unwrap()), want, "{x:?} {mode:?} {before} {after}");
+                    assert_eq!(
+                        Twin::of(&got.unwrap()),
+                        want,
+                        "{x:?} {mode:?} {before} {after}"
+                    );
                 }
             }
         }
@@ -220,7 +254,13 @@ fn what_is_named_wrongly_is_refused() {
     assert!(x.repeat(&[2, -1]).unwrap_err().is_value());
     assert!(x.repeat(&[isize::MAX, isize::MAX]).is_err());
     assert!(x.repeat_interleave(1, Some(3)).unwrap_err().is_index());
-    assert!(x.select(0, 0).unwrap().triangle(Triangle::Lower(0)).unwrap_err().is_shape());
+    assert!(
+        x.select(0, 0)
+            .unwrap()
+            .triangle(Triangle::Lower(0))
+            .unwrap_err()
+            .is_shape()
+    );
     assert!(x.pad(&[1], PadMode::Replicate).unwrap_err().is_value());
     assert!(x.pad(&[-2, -2], PadMode::Constant(Scalar::Int(0))).is_err());
 }

@@ -50,20 +50,33 @@ fn one_index_tensor_takes_the_place_of_its_dim() {
 
 #[test]
 fn several_index_tensors_broadcast_in_place_or_in_front() {
-    for x in views().into_iter().filter(|x| x.dim() == 3 && x.numel() > 0) {
+    for x in views()
+        .into_iter()
+        .filter(|x| x.dim() == 3 && x.numel() > 0)
+    {
         let own = Twin::of(&x);
         let (a, b) = (whole(&[0, -1, 1], &[3]), whole(&[1, 0], &[2, 1]));
         let (ta, tb) = (Twin::of(&a), Twin::of(&b));
-        let [n0, n1, n2] = own.shape[..] else { unreachable!() };
+        let [n0, n1, n2] = own.shape[..] else {
+            unreachable!()
+        };
         // Neighbours: the result's dims stay where they were.
         let want = Twin::make(&[n0, 2, 3], |i| {
-            own.at(&[i[0], wrapped(&ta, &[i[2]], n1), wrapped(&tb, &[i[1], 0], n2)])
+            own.at(&[
+                i[0],
+                wrapped(&ta, &[i[2]], n1),
+                wrapped(&tb, &[i[1], 0], n2),
+            ])
         });
         let got = x.index(&[None, Some(a.clone()), Some(b.clone())]).unwrap();
         assert_eq!(Twin::of(&got), want, "{x:?}");
         // Apart: they come first.
         let want = Twin::make(&[2, 3, n1], |i| {
-            own.at(&[wrapped(&ta, &[i[1]], n0), i[2], wrapped(&tb, &[i[0], 0], n2)])
+            own.at(&[
+                wrapped(&ta, &[i[1]], n0),
+                i[2],
+                wrapped(&tb, &[i[0], 0], n2),
+            ])
         });
         let got = x.index(&[Some(a.clone()), None, Some(b.clone())]).unwrap();
         assert_eq!(Twin::of(&got), want, "{x:?}");
@@ -76,9 +89,15 @@ fn results_are_laid_out_as_pytorch_lays_them_out() {
     let x = View::zeros(&[120], DType::F32, &Device::cpu()).unwrap();
     let x = x.as_strided(&[5, 3, 2, 4], &[1, 20, 60, 5], None).unwrap();
     let pair = whole(&[0, 1], &[2]);
-    assert_eq!(x.index(&[Some(pair.clone())]).unwrap().stride(), [24, 4, 12, 1]);
+    assert_eq!(
+        x.index(&[Some(pair.clone())]).unwrap().stride(),
+        [24, 4, 12, 1]
+    );
     let dense = View::zeros(&[5, 3, 4], DType::F32, &Device::cpu()).unwrap();
-    assert_eq!(dense.index(&[None, Some(pair)]).unwrap().stride(), [8, 4, 1]);
+    assert_eq!(
+        dense.index(&[None, Some(pair)]).unwrap().stride(),
+        [8, 4, 1]
+    );
 }
 
 #[test]
@@ -88,7 +107,11 @@ fn masks_pick_what_is_true() {
         let mask = Twin::make(&own.shape, |i| f64::from(own.at(i) > 4.0));
         let picked: Vec<f64> = own.values.iter().copied().filter(|v| *v > 4.0).collect();
         let mask_view = mask.view(DType::Bool);
-        assert_eq!(Twin::of(&x.masked_select(&mask_view).unwrap()).values, picked, "{x:?}");
+        assert_eq!(
+            Twin::of(&x.masked_select(&mask_view).unwrap()).values,
+            picked,
+            "{x:?}"
+        );
         for dtype in [DType::Bool, DType::U8] {
             let got = x.index(&[Some(mask.view(dtype))]).unwrap();
             assert_eq!(Twin::of(&got).values, picked, "{x:?}");
@@ -103,8 +126,12 @@ fn masks_pick_what_is_true() {
         assert_eq!(at.values, want, "{x:?}");
         // Back to where they came from.
         let copy = View::zeros(x.shape(), x.dtype(), &Device::cpu()).unwrap();
-        copy.masked_scatter_(&mask_view, &x.masked_select(&mask_view).unwrap()).unwrap();
-        let want = Twin::make(&own.shape, |i| if mask.at(i) != 0.0 { own.at(i) } else { 0.0 });
+        copy.masked_scatter_(&mask_view, &x.masked_select(&mask_view).unwrap())
+            .unwrap();
+        let want = Twin::make(
+            &own.shape,
+            |i| if mask.at(i) != 0.0 { own.at(i) } else { 0.0 },
+        );
         assert_eq!(Twin::of(&copy), want, "{x:?}");
         let chosen = View::choose(&mask_view, (&x).into(), Scalar::Int(0).into()).unwrap();
         assert_eq!(Twin::of(&chosen), want, "{x:?}");
@@ -173,12 +200,21 @@ fn scatters_reduce_what_meets() {
         // Everything of a lane goes to its first or second place.
         let to = |i: &[usize]| (i[d] % 2).min(n - 1);
         let index = Twin::make(&own.shape, |i| to(i) as f64).view(DType::I64);
-        let cases = [Reduce::Sum, Reduce::Prod, Reduce::Mean, Reduce::Amax, Reduce::Amin];
+        let cases = [
+            Reduce::Sum,
+            Reduce::Prod,
+            Reduce::Mean,
+            Reduce::Amax,
+            Reduce::Amin,
+        ];
         for reduce in cases {
             for include in [false, true] {
-                let start = View::full(&own.shape, Scalar::Int(2), DType::F64, &Device::cpu()).unwrap();
+                let start =
+                    View::full(&own.shape, Scalar::Int(2), DType::F64, &Device::cpu()).unwrap();
                 let source = x.to_dtype(DType::F64).unwrap();
-                start.scatter_reduce_(d as isize, &index, (&source).into(), reduce, include).unwrap();
+                start
+                    .scatter_reduce_(d as isize, &index, (&source).into(), reduce, include)
+                    .unwrap();
                 let want = Twin::make(&own.shape, |i| {
                     let mut met: Vec<f64> = (0..n)
                         .filter(|j| to(&with(i, d, *j)) == i[d])
@@ -208,13 +244,21 @@ fn reductions_of_integers_start_at_the_ends_of_their_dtype() {
         for reduce in [Reduce::Amax, Reduce::Amin] {
             let x = View::full(&[2], Scalar::Int(7), dtype, &Device::cpu()).unwrap();
             let source = View::full(&[2], Scalar::Int(5), dtype, &Device::cpu()).unwrap();
-            x.scatter_reduce_(0, &index, (&source).into(), reduce, false).unwrap();
+            x.scatter_reduce_(0, &index, (&source).into(), reduce, false)
+                .unwrap();
             assert_eq!(Twin::of(&x).values, [5.0, 7.0], "{dtype}");
         }
     }
     // Means of integers round down.
     let x = whole(&[-1, 0], &[2]);
-    x.scatter_reduce_(0, &index, (&whole(&[0, -3], &[2])).into(), Reduce::Mean, true).unwrap();
+    x.scatter_reduce_(
+        0,
+        &index,
+        (&whole(&[0, -3], &[2])).into(),
+        Reduce::Mean,
+        true,
+    )
+    .unwrap();
     assert_eq!(x.to_vec::<i64>().unwrap(), [-2, 0]);
 }
 
@@ -223,34 +267,85 @@ fn a_refused_write_changes_nothing() {
     let x = whole(&[1, 2, 3, 4], &[2, 2]);
     let bad = whole(&[0, 2], &[2]);
     let one = whole(&[9], &[]);
-    assert!(x.index_put_(&[Some(bad.clone())], &one, false).unwrap_err().is_index());
-    assert!(x.index_put_(&[Some(whole(&[0], &[1]))], &whole(&[1, 2, 3], &[3]), false).unwrap_err().is_shape());
+    assert!(
+        x.index_put_(&[Some(bad.clone())], &one, false)
+            .unwrap_err()
+            .is_index()
+    );
+    assert!(
+        x.index_put_(&[Some(whole(&[0], &[1]))], &whole(&[1, 2, 3], &[3]), false)
+            .unwrap_err()
+            .is_shape()
+    );
     let float = View::ones(&[], DType::F32, &Device::cpu()).unwrap();
-    assert!(x.index_put_(&[Some(whole(&[0], &[1]))], &float, false).unwrap_err().is_dtype());
-    assert!(x.put_(&whole(&[4], &[1]), &whole(&[9], &[1]), false).unwrap_err().is_index());
+    assert!(
+        x.index_put_(&[Some(whole(&[0], &[1]))], &float, false)
+            .unwrap_err()
+            .is_dtype()
+    );
+    assert!(
+        x.put_(&whole(&[4], &[1]), &whole(&[9], &[1]), false)
+            .unwrap_err()
+            .is_index()
+    );
     let index = whole(&[0, 5], &[1, 2]);
     let source = whole(&[7, 7], &[1, 2]);
-    assert!(x.scatter_reduce_(0, &index, (&source).into(), Reduce::Sum, false).unwrap_err().is_index());
+    assert!(
+        x.scatter_reduce_(0, &index, (&source).into(), Reduce::Sum, false)
+            .unwrap_err()
+            .is_index()
+    );
     let mask = View::ones(&[2, 2], DType::Bool, &Device::cpu()).unwrap();
-    assert!(x.masked_scatter_(&mask, &whole(&[1, 2], &[2])).unwrap_err().is_shape());
-    assert!(x.index_put_(&[Some(x.select(0, 0).unwrap())], &one, false).unwrap_err().is_overlap());
-    assert_eq!((x.to_vec::<i64>().unwrap(), x.version()), (vec![1, 2, 3, 4], 0));
+    assert!(
+        x.masked_scatter_(&mask, &whole(&[1, 2], &[2]))
+            .unwrap_err()
+            .is_shape()
+    );
+    assert!(
+        x.index_put_(&[Some(x.select(0, 0).unwrap())], &one, false)
+            .unwrap_err()
+            .is_overlap()
+    );
+    assert_eq!(
+        (x.to_vec::<i64>().unwrap(), x.version()),
+        (vec![1, 2, 3, 4], 0)
+    );
 }
 
 #[test]
 fn what_cannot_be_an_index_is_refused() {
     let x = View::zeros(&[2, 3], DType::F32, &Device::cpu()).unwrap();
     let index = |v: View| x.index(&[Some(v)]);
-    assert!(index(View::zeros(&[2], DType::F32, &Device::cpu()).unwrap()).unwrap_err().is_index());
-    assert!(index(View::zeros(&[3], DType::Bool, &Device::cpu()).unwrap()).unwrap_err().is_index());
+    assert!(
+        index(View::zeros(&[2], DType::F32, &Device::cpu()).unwrap())
+            .unwrap_err()
+            .is_index()
+    );
+    assert!(
+        index(View::zeros(&[3], DType::Bool, &Device::cpu()).unwrap())
+            .unwrap_err()
+            .is_index()
+    );
     assert!(index(whole(&[2], &[1])).unwrap_err().is_index());
     let (two, three) = (whole(&[0, 1], &[2]), whole(&[0, 1, 0], &[3]));
-    assert!(x.index(&[Some(two.clone()), Some(three)]).unwrap_err().is_index());
+    assert!(
+        x.index(&[Some(two.clone()), Some(three)])
+            .unwrap_err()
+            .is_index()
+    );
     let many = vec![Some(two); 3];
     assert!(x.index(&many).unwrap_err().is_index());
     let empty = View::zeros(&[0, 3], DType::F32, &Device::cpu()).unwrap();
-    assert!(empty.index(&[Some(whole(&[0], &[1]))]).unwrap_err().is_index());
-    assert_eq!(empty.index(&[Some(whole(&[], &[0]))]).unwrap().shape(), [0, 3]);
+    assert!(
+        empty
+            .index(&[Some(whole(&[0], &[1]))])
+            .unwrap_err()
+            .is_index()
+    );
+    assert_eq!(
+        empty.index(&[Some(whole(&[], &[0]))]).unwrap().shape(),
+        [0, 3]
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ use twin::{Twin, indices, views};
 
 /// NaN above all, both zeros equal.
 fn order(a: f64, b: f64) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+    a.partial_cmp(&b)
+        .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 /// The lanes of a view along a dim, each sorted, with where its elements were.
@@ -28,7 +29,13 @@ fn sorted_lanes(x: &View, d: usize, descending: bool) -> Vec<Vec<(f64, usize)>> 
                     (own.at(&i), j)
                 })
                 .collect();
-            lane.sort_by(|a, b| if descending { order(b.0, a.0) } else { order(a.0, b.0) });
+            lane.sort_by(|a, b| {
+                if descending {
+                    order(b.0, a.0)
+                } else {
+                    order(a.0, b.0)
+                }
+            });
             lane
         })
         .collect()
@@ -39,16 +46,25 @@ fn lanes_of((values, indices): &(View, View), d: usize) -> Vec<Vec<(f64, usize)>
     let last = |v: &View| Twin::of(&v.movedim(&[d as isize], &[-1]).unwrap());
     let (values, places) = (last(values), last(indices));
     let n = values.shape.last().copied().unwrap_or(1);
-    let pairs: Vec<(f64, usize)> =
-        values.values.iter().zip(&places.values).map(|(v, p)| (*v, *p as usize)).collect();
-    if n == 0 { Vec::new() } else { pairs.chunks(n).map(<[_]>::to_vec).collect() }
+    let pairs: Vec<(f64, usize)> = values
+        .values
+        .iter()
+        .zip(&places.values)
+        .map(|(v, p)| (*v, *p as usize))
+        .collect();
+    if n == 0 {
+        Vec::new()
+    } else {
+        pairs.chunks(n).map(<[_]>::to_vec).collect()
+    }
 }
 
 fn same(a: &[Vec<(f64, usize)>], b: &[Vec<(f64, usize)>]) -> bool {
     a.len() == b.len()
-        && a.iter().flatten().zip(b.iter().flatten()).all(|(x, y)| {
-            order(x.0, y.0) == Ordering::Equal && x.1 == y.1
-        })
+        && a.iter()
+            .flatten()
+            .zip(b.iter().flatten())
+            .all(|(x, y)| order(x.0, y.0) == Ordering::Equal && x.1 == y.1)
 }
 
 #[test]
@@ -67,7 +83,17 @@ fn sorts_are_stable_over_every_layout() {
 #[test]
 fn floats_of_every_width_are_ordered_with_nan_last() {
     let values = [
-        0.0, f64::NAN, -0.0, 1.5, f64::INFINITY, -2.0, f64::NEG_INFINITY, 1.5, -f64::NAN, -1e-4, 6e4,
+        0.0,
+        f64::NAN,
+        -0.0,
+        1.5,
+        f64::INFINITY,
+        -2.0,
+        f64::NEG_INFINITY,
+        1.5,
+        -f64::NAN,
+        -1e-4,
+        6e4,
     ];
     let x = View::from_slice(&values, &[values.len()], &Device::cpu()).unwrap();
     for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
@@ -92,7 +118,10 @@ fn the_ends_of_integers_are_ordered() {
     let bits = x.view_dtype(DType::U64).unwrap();
     let mut want = values.map(|v| v as u64);
     want.sort_unstable();
-    assert_eq!(bits.sort(0, false).unwrap().0.to_vec::<u64>().unwrap(), want);
+    assert_eq!(
+        bits.sort(0, false).unwrap().0.to_vec::<u64>().unwrap(),
+        want
+    );
 }
 
 #[test]
@@ -102,7 +131,10 @@ fn long_lanes_are_sorted_by_several_threads() {
     let x = View::from_slice(&values, &[7, n / 7], &Device::cpu()).unwrap();
     for d in 0..2 {
         let got = x.sort(d, false).unwrap();
-        assert!(same(&lanes_of(&got, d as usize), &sorted_lanes(&x, d as usize, false)));
+        assert!(same(
+            &lanes_of(&got, d as usize),
+            &sorted_lanes(&x, d as usize, false)
+        ));
     }
 }
 
@@ -120,10 +152,16 @@ fn parts_of_an_order_are_its_ranks() {
                 let want: Vec<Vec<_>> = up.iter().map(|l| vec![l[k - 1]]).collect();
                 assert!(same(&kth, &want), "{x:?} rank {k}");
             }
-            let median = x.one_of_each(Pick::Median, d as isize, true, "median").unwrap();
+            let median = x
+                .one_of_each(Pick::Median, d as isize, true, "median")
+                .unwrap();
             let want: Vec<Vec<_>> = up.iter().map(|l| vec![l[(n - 1) / 2]]).collect();
             assert!(same(&lanes_of(&median, d), &want), "{x:?}");
-            assert!(x.topk(n as isize + 1, d as isize, true).unwrap_err().is_value());
+            assert!(
+                x.topk(n as isize + 1, d as isize, true)
+                    .unwrap_err()
+                    .is_value()
+            );
             assert!(x.kthvalue(0, d as isize, true).unwrap_err().is_value());
         }
     }
@@ -135,7 +173,10 @@ fn medians_and_modes_follow_pytorch() {
     let one = |values: &[f64], pick: Pick| {
         let x = View::from_slice(values, &[values.len()], &Device::cpu()).unwrap();
         let (value, index) = x.one_of_each(pick, 0, false, "median").unwrap();
-        (value.to_vec::<f64>().unwrap()[0], index.to_vec::<i64>().unwrap()[0])
+        (
+            value.to_vec::<f64>().unwrap()[0],
+            index.to_vec::<i64>().unwrap()[0],
+        )
     };
     let nan = f64::NAN;
     assert_eq!(one(&[3.0, nan, 1.0, 2.0], Pick::NanMedian), (2.0, 3));
@@ -144,7 +185,12 @@ fn medians_and_modes_follow_pytorch() {
     assert_eq!(one(&[1.0, 2.0, 2.0, 1.0, 3.0], Pick::Mode), (1.0, 3));
     assert_eq!(one(&[2.0, 1.0, 1.0, 2.0], Pick::Mode), (1.0, 2));
     let empty = View::zeros(&[2, 0], DType::F32, &Device::cpu()).unwrap();
-    assert!(empty.one_of_each(Pick::Median, 1, false, "median").unwrap_err().is_index());
+    assert!(
+        empty
+            .one_of_each(Pick::Median, 1, false, "median")
+            .unwrap_err()
+            .is_index()
+    );
     let none = empty.one_of_each(Pick::Median, 0, false, "median").unwrap();
     assert_eq!(none.0.shape(), [0]);
 }
@@ -159,8 +205,11 @@ fn sets_hold_each_element_once() {
         want.sort_by(|a, b| order(*a, *b));
         want.dedup();
         assert_eq!(values, want, "{x:?}");
-        let back: Vec<f64> =
-            Twin::of(&found.inverse).values.iter().map(|i| values[*i as usize]).collect();
+        let back: Vec<f64> = Twin::of(&found.inverse)
+            .values
+            .iter()
+            .map(|i| values[*i as usize])
+            .collect();
         assert_eq!(back, own.values, "{x:?}");
         let counts: Vec<f64> = values
             .iter()
@@ -169,7 +218,11 @@ fn sets_hold_each_element_once() {
         assert_eq!(Twin::of(&found.counts).values, counts, "{x:?}");
         let mut runs = own.values.clone();
         runs.dedup();
-        assert_eq!(Twin::of(&x.unique(true).unwrap().values).values, runs, "{x:?}");
+        assert_eq!(
+            Twin::of(&x.unique(true).unwrap().values).values,
+            runs,
+            "{x:?}"
+        );
     }
 }
 
@@ -180,7 +233,14 @@ fn slices_along_a_dim_are_a_set() {
     assert_eq!(found.values.to_vec::<i64>().unwrap(), [0, 5, 1, 2]);
     assert_eq!(found.inverse.to_vec::<i64>().unwrap(), [1, 0, 1]);
     assert_eq!(found.counts.to_vec::<i64>().unwrap(), [1, 2]);
-    assert_eq!(x.unique_dim(0, true).unwrap().counts.to_vec::<i64>().unwrap(), [1, 1, 1]);
+    assert_eq!(
+        x.unique_dim(0, true)
+            .unwrap()
+            .counts
+            .to_vec::<i64>()
+            .unwrap(),
+        [1, 1, 1]
+    );
     let empty = View::zeros(&[3, 0], DType::F32, &Device::cpu()).unwrap();
     assert!(empty.unique_dim(0, false).unwrap_err().is_shape());
 }
@@ -195,12 +255,17 @@ fn searches_count_what_is_below() {
             let got = Twin::of(&sorted.searchsorted(&x, right, None).unwrap());
             let below = |v: f64, e: f64| if right { e <= v } else { e < v };
             let want = Twin::make(&own.shape, |i| {
-                [1.0, 3.0, 3.0, 8.0].iter().filter(|e| below(own.at(i), **e)).count() as f64
+                [1.0, 3.0, 3.0, 8.0]
+                    .iter()
+                    .filter(|e| below(own.at(i), **e))
+                    .count() as f64
             });
             assert_eq!(got, want, "{x:?}");
         }
         let among = x.isin(&sorted, false).unwrap();
-        let want = Twin::make(&own.shape, |i| f64::from(u8::from([1.0, 3.0, 8.0].contains(&own.at(i)))));
+        let want = Twin::make(&own.shape, |i| {
+            f64::from(u8::from([1.0, 3.0, 8.0].contains(&own.at(i))))
+        });
         assert_eq!(Twin::of(&among), want, "{x:?}");
     }
 }

@@ -29,18 +29,27 @@ impl Twin {
     /// What a view holds.
     pub fn of(view: &View) -> Twin {
         let values = view.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
-        Twin { shape: view.shape().to_vec(), values }
+        Twin {
+            shape: view.shape().to_vec(),
+            values,
+        }
     }
 
     /// A tensor of this shape, each element by its index.
     pub fn make(shape: &[usize], item: impl Fn(&[usize]) -> f64) -> Twin {
         let values = indices(shape).iter().map(|i| item(i)).collect();
-        Twin { shape: shape.to_vec(), values }
+        Twin {
+            shape: shape.to_vec(),
+            values,
+        }
     }
 
     /// The element at an index.
     pub fn at(&self, index: &[usize]) -> f64 {
-        let place = index.iter().zip(&self.shape).fold(0, |n, (i, size)| n * size + i);
+        let place = index
+            .iter()
+            .zip(&self.shape)
+            .fold(0, |n, (i, size)| n * size + i);
         self.values[place]
     }
 
@@ -53,12 +62,24 @@ impl Twin {
 
 /// Views of every kind of layout and of several dtypes, with small whole numbers in them.
 pub fn views() -> Vec<View> {
-    let dtypes =
-        [DType::F64, DType::F32, DType::F16, DType::BF16, DType::I64, DType::I32, DType::I8, DType::U8];
+    let dtypes = [
+        DType::F64,
+        DType::F32,
+        DType::F16,
+        DType::BF16,
+        DType::I64,
+        DType::I32,
+        DType::I8,
+        DType::U8,
+    ];
     let number = |n: usize| ((n * 7 + 3) % 11) as f64;
     let dense = |shape: &[usize], dtype: DType| {
         let values: Vec<f64> = (0..shape.iter().product()).map(number).collect();
-        Twin { shape: shape.to_vec(), values }.view(dtype)
+        Twin {
+            shape: shape.to_vec(),
+            values,
+        }
+        .view(dtype)
     };
     let mut all = Vec::new();
     for dtype in dtypes {

@@ -95,8 +95,11 @@ pub fn arrange(op: &str, c: &Call<'_>) -> Made {
         "tril_indices" | "triu_indices" => {
             let (rows, columns) = (size(c.int(0, "row")?)?, size(c.int(1, "col")?)?);
             let offset = c.int_or(2, "offset", 0)?;
-            let indices =
-                if op == "tril_indices" { Tensor::tril_indices } else { Tensor::triu_indices };
+            let indices = if op == "tril_indices" {
+                Tensor::tril_indices
+            } else {
+                Tensor::triu_indices
+            };
             let dtype = c.dtype(usize::MAX, "dtype")?.unwrap_or(DType::I64);
             one(indices(rows, columns, offset, &Device::cpu())?.to(dtype)?)
         }
@@ -128,7 +131,11 @@ pub fn compose(op: &str, c: &Call<'_>) -> Made {
         }
         "nn.functional.one_hot" => {
             let classes = c.int_or(1, "num_classes", -1)?;
-            one(x()?.one_hot(if classes == -1 { None } else { Some(size(classes)?) })?)
+            one(x()?.one_hot(if classes == -1 {
+                None
+            } else {
+                Some(size(classes)?)
+            })?)
         }
         "nn.functional.pixel_shuffle" => {
             one(x()?.pixel_shuffle(size(c.int(1, "upscale_factor")?)?)?)

@@ -129,9 +129,7 @@ pub fn write(op: &str, c: &Call<'_>) -> Made {
                 x()?.index_put(places, values)?
             })
         }
-        "masked_scatter" => {
-            one(x()?.masked_scatter(c.tensor(1, "mask")?, c.tensor(2, "source")?)?)
-        }
+        "masked_scatter" => one(x()?.masked_scatter(c.tensor(1, "mask")?, c.tensor(2, "source")?)?),
         "put" => {
             let (places, source) = (c.tensor(1, "index")?, c.tensor(2, "source")?);
             one(x()?.put(places, source, c.flag(3, "accumulate")?)?)
@@ -142,9 +140,7 @@ pub fn write(op: &str, c: &Call<'_>) -> Made {
                 Some(_) => c.operand(3, "src")?,
             };
             one(match c.named("reduce") {
-                Some(name) => {
-                    x()?.scatter_reduce(dim()?, index()?, source, reduce(name)?, true)?
-                }
+                Some(name) => x()?.scatter_reduce(dim()?, index()?, source, reduce(name)?, true)?,
                 None => x()?.scatter(dim()?, index()?, source)?,
             })
         }

@@ -94,14 +94,16 @@ pub fn sets(op: &str, c: &Call<'_>) -> Made {
         }
         "histc" => {
             let bound = |place, name| {
-                if c.get(place, name).is_some() { c.float(place, name) } else { Ok(0.0) }
+                if c.get(place, name).is_some() {
+                    c.float(place, name)
+                } else {
+                    Ok(0.0)
+                }
             };
             let bins = size(c.int_or(1, "bins", 100)?)?;
             one(x()?.histc(bins, bound(2, "min")?, bound(3, "max")?)?)
         }
-        "isin" => {
-            one(x()?.isin(c.tensor(1, "test_elements")?, c.flag(usize::MAX, "invert")?)?)
-        }
+        "isin" => one(x()?.isin(c.tensor(1, "test_elements")?, c.flag(usize::MAX, "invert")?)?),
         "searchsorted" => {
             let values = values(c, x()?)?;
             let right = c.flag(usize::MAX, "right")?
@@ -121,7 +123,11 @@ pub fn sets(op: &str, c: &Call<'_>) -> Made {
 fn values(c: &Call<'_>, sorted: &Tensor) -> Result<Tensor, Stop> {
     match c.get(1, "values") {
         Some(Arg::Tensor(_)) => Ok(c.tensor(1, "values")?.clone()),
-        _ => Ok(make(&[Number::from(c.scalar(1, "values")?)], &[], sorted.dtype())?),
+        _ => Ok(make(
+            &[Number::from(c.scalar(1, "values")?)],
+            &[],
+            sorted.dtype(),
+        )?),
     }
 }
 
