@@ -422,8 +422,8 @@ fn choices(n: usize, r: usize, again: bool) -> Option<Vec<i64>> {
             return Some(all);
         };
         let next = choice[place] + 1;
-        for i in place..r {
-            choice[i] = if again { next } else { next + i - place };
+        for (i, number) in choice[place..].iter_mut().enumerate() {
+            *number = if again { next } else { next + i };
         }
     }
 }

@@ -6,6 +6,7 @@
 use crate::View;
 use crate::backend::{Arg, backend};
 use crate::elementwise::other_device;
+use crate::target::{target, written};
 use crate::write;
 use osteon_kernels::BinaryOp;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar, wrap_dim};
@@ -133,12 +134,13 @@ fn rows(n: usize, dim: usize, dst: Option<(&Dims, &Dims)>, src: Option<(&Dims, &
 }
 
 impl View {
-    /// The rows of a dim that a vector of indices names, in a new tensor.
+    /// The rows of a dim that a vector of indices names, in a new tensor, or in `out`.
     ///
     /// # Errors
-    /// An index out of range (negative ones are), or no int64 or int32 vector; out of memory.
+    /// An index out of range (negative ones are), or no int64 or int32 vector; an `out` of another shape or dtype, or that overlaps
+    /// what is read; out of memory.
     #[track_caller]
-    pub fn index_select(&self, dim: isize, index: &View) -> Result<View> {
+    pub fn index_select_to(&self, dim: isize, index: &View, out: Option<&View>) -> Result<View> {
         let op = "index_select";
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
         check_index(index, self, true, op)?;
@@ -157,12 +159,24 @@ impl View {
             }
             shape.clear();
         }
-        let out = View::alloc(Layout::contiguous(&shape)?, self.dtype(), &self.device(), op)?;
+        let given = out;
+        let kind = (self.dtype(), self.device());
+        let out = target(given, Layout::contiguous(&shape)?, kind, &[self, index], op)?;
         let (out_sizes, out_strides) = as_dims(&out);
         let (positions, slice) = rows(n, d, Some((&out_sizes, &out_strides)), Some((&sizes, &strides)), true);
         let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: false }];
         Indexed { positions, slice, pointers: &pointers }.run(Move::Get, &out, self.into(), op)?;
+        written(given);
         Ok(out)
+    }
+
+    /// [`View::index_select_to`] a new tensor.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn index_select(&self, dim: isize, index: &View) -> Result<View> {
+        self.index_select_to(dim, index, None)
     }
 
     /// Along a dim, the element that `index`, of the same rank, names at each of its places, in a new
@@ -172,7 +186,16 @@ impl View {
     /// An index out of range; another rank; an index larger than the tensor in another dim.
     #[track_caller]
     pub fn gather(&self, dim: isize, index: &View) -> Result<View> {
-        self.gathered(dim, index, false, "gather")
+        self.gathered(dim, index, false, None, "gather")
+    }
+
+    /// [`View::gather`] into `out`, of the index's shape.
+    ///
+    /// # Errors
+    /// As there; another shape or dtype; overlap.
+    #[track_caller]
+    pub fn gather_out(&self, dim: isize, index: &View, out: &View) -> Result<()> {
+        self.gathered(dim, index, false, Some(out), "gather_out").map(drop)
     }
 
     /// [`View::gather`], where negative indices may count from the end.
@@ -182,16 +205,21 @@ impl View {
         dim: isize,
         index: &View,
         wrap: bool,
+        out: Option<&View>,
         op: &'static str,
     ) -> Result<View> {
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        let out =
-            View::alloc(Layout::contiguous(index.shape())?, self.dtype(), &self.device(), op)?;
+        if index.numel() > 0 {
+            check_index(index, self, true, op)?;
+            check_places(self, index, d, op)?;
+        }
+        let given = out;
+        let kind = (self.dtype(), self.device());
+        let out = target(given, Layout::contiguous(index.shape())?, kind, &[self, index], op)?;
         if index.numel() == 0 {
+            written(given);
             return Ok(out);
         }
-        check_index(index, self, true, op)?;
-        check_places(self, index, d, op)?;
         let (sizes, strides) = as_dims(self);
         let (index_sizes, _) = as_dims(index);
         let (_, out_strides) = as_dims(&out);
@@ -203,6 +231,7 @@ impl View {
         let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap }];
         Indexed { positions, slice: Walk::default(), pointers: &pointers }
             .run(Move::Get, &out, self.into(), op)?;
+        written(given);
         Ok(out)
     }
 

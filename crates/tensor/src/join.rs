@@ -176,7 +176,7 @@ impl View {
             shape[d] = v.shape()[d];
             v.with_layout(v.layout().expand_to(&shape)?, op)
         };
-        expanded(self)?.gathered(dim, &expanded(index)?, true, op)
+        expanded(self)?.gathered(dim, &expanded(index)?, true, None, op)
     }
 
     /// Checks that a source has this shape.

@@ -38,6 +38,7 @@ mod norm;
 mod reduce;
 mod scan;
 mod softmax;
+mod target;
 mod view;
 mod views;
 mod write;

@@ -4,6 +4,7 @@ use crate::View;
 use crate::backend::{Arg, backend};
 use crate::copy::transfer;
 use crate::elementwise::{check_broadcasts_to, other_device};
+use crate::target::target;
 use crate::write;
 use osteon_memory::{CopyReason, copies};
 use osteon_spec::{
@@ -119,6 +120,20 @@ impl View {
                 return Ok(out);
             }
         }
+    }
+
+    /// [`View::masked_select`] into `out`, which has the result's shape.
+    ///
+    /// # Errors
+    /// As there; another shape or dtype; overlap.
+    #[track_caller]
+    pub fn masked_select_out(&self, mask: &View, out: &View) -> Result<()> {
+        let op = "masked_select_out";
+        // How many there are is known only then.
+        let found = self.masked_select(mask).map_err(|e| e.op(op))?;
+        let kind = (self.dtype(), self.device());
+        let out = target(Some(out), found.layout().clone(), kind, &[self, mask], op)?;
+        out.copy_(&found)
     }
 
     /// Writes the elements of `source`, in row-major order, to those at which `mask`, broadcast to this shape, is true.

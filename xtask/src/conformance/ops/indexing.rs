@@ -64,7 +64,7 @@ fn number(c: &Call<'_>, place: usize, name: &str) -> Result<osteon::Scalar, Stop
 /// Reading.
 pub fn read(op: &str, c: &Call<'_>) -> Made {
     if c.named("out").is_some() {
-        return Err(Stop::Missing);
+        return read_into(op, c);
     }
     let x = || c.tensor(0, "input");
     match op {
@@ -91,6 +91,19 @@ pub fn read(op: &str, c: &Call<'_>) -> Made {
         }
         _ => Err(Stop::Missing),
     }
+}
+
+/// Reading into a given tensor.
+fn read_into(op: &str, c: &Call<'_>) -> Made {
+    let (x, out) = (c.tensor(0, "input")?, c.tensor(usize::MAX, "out")?);
+    match op {
+        "gather" => x.gather_out(c.int(1, "dim")?, c.tensor(2, "index")?, out)?,
+        "index_select" => x.index_select_out(c.int(1, "dim")?, c.tensor(2, "index")?, out)?,
+        "masked_select" => x.masked_select_out(c.tensor(1, "mask")?, out)?,
+        "take" => x.take_out(c.tensor(1, "index")?, out)?,
+        _ => return Err(Stop::Missing),
+    }
+    one(out.clone())
 }
 
 /// Writing, as new tensors.
