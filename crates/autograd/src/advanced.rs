@@ -30,7 +30,9 @@ impl Tensor {
     #[track_caller]
     pub fn index_select_out(&self, dim: isize, index: &Tensor, out: &Tensor) -> Result<()> {
         let out = Some(out.as_view());
-        self.as_view().index_select_to(dim, index.as_view(), out).map(drop)
+        self.as_view()
+            .index_select_to(dim, index.as_view(), out)
+            .map(drop)
     }
 
     /// [`Tensor::gather`] into `out`, of the index's shape.
@@ -39,7 +41,8 @@ impl Tensor {
     /// As there; another shape or dtype; overlap.
     #[track_caller]
     pub fn gather_out(&self, dim: isize, index: &Tensor, out: &Tensor) -> Result<()> {
-        self.as_view().gather_out(dim, index.as_view(), out.as_view())
+        self.as_view()
+            .gather_out(dim, index.as_view(), out.as_view())
     }
 
     /// [`Tensor::take`] into `out`, of the index's shape.
@@ -48,7 +51,9 @@ impl Tensor {
     /// As there; another shape or dtype; overlap.
     #[track_caller]
     pub fn take_out(&self, index: &Tensor, out: &Tensor) -> Result<()> {
-        self.as_view().take_to(index.as_view(), Some(out.as_view())).map(drop)
+        self.as_view()
+            .take_to(index.as_view(), Some(out.as_view()))
+            .map(drop)
     }
 
     /// [`Tensor::masked_select`] into `out`, which has the result's shape.
@@ -57,7 +62,8 @@ impl Tensor {
     /// As there; another shape or dtype; overlap.
     #[track_caller]
     pub fn masked_select_out(&self, mask: &Tensor, out: &Tensor) -> Result<()> {
-        self.as_view().masked_select_out(mask.as_view(), out.as_view())
+        self.as_view()
+            .masked_select_out(mask.as_view(), out.as_view())
     }
 
     /// Along a dim, the element that `index`, of the same rank, names at each of its places, in a new row-major tensor of its
