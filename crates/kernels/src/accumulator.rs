@@ -69,21 +69,21 @@ unsafe fn side_by_side<A: Accumulator, const LANES: usize>(
 ) -> A {
     // SAFETY: for both calls: `i < len`.
     let at = |i: usize| unsafe { run.add(i).read_unaligned().get() };
-    let mut lanes = [A::EMPTY; LANES];
     let whole = len / LANES * LANES;
-    for i in (0..whole).step_by(LANES) {
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            *lane = lane.with(at(i + l), number);
+    let mut lanes = [A::EMPTY; LANES];
+    let mut i = 0;
+    while i < whole {
+        // Every index is known once this is unrolled, so the lanes live in registers.
+        #[allow(clippy::needless_range_loop)]
+        for l in 0..LANES {
+            lanes[l] = lanes[l].with(at(i + l), number);
         }
+        i += LANES;
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] = lanes[l].then(lanes[l + width], number);
-        }
-        width /= 2;
-    }
-    (whole..len).fold(lanes[0], |total, i| total.with(at(i), number))
+    let total = lanes[1..]
+        .iter()
+        .fold(lanes[0], |total, &lane| total.then(lane, number));
+    (whole..len).fold(total, |total, i| total.with(at(i), number))
 }
 
 /// The loops of an accumulator, looked up for an operation and a dtype.

@@ -4,7 +4,7 @@ use crate::backend::{Arg, backend};
 use crate::elementwise::other_device;
 use crate::reduce::{Reduce, check_fractional};
 use crate::softmax::accurate;
-use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View};
+use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View, write};
 use osteon_kernels::ReduceOp;
 use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output};
 use smallvec::SmallVec;
@@ -225,14 +225,15 @@ impl View {
         let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
         if let Some(Running { mean, var }) = running {
-            self.check_affine(
-                name,
-                Affine {
-                    weight: Some(mean),
-                    bias: Some(var),
-                },
-                &[channels],
-            )?;
+            let both = Affine {
+                weight: Some(mean),
+                bias: Some(var),
+            };
+            self.check_affine(name, both, &[channels])?;
+            if training {
+                write::check_itself(mean, name)?;
+                write::check_itself(var, name)?;
+            }
         }
         let column = |view: &View| column(view, &[channels as isize], self.dim() - 1);
         let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
