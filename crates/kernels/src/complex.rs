@@ -2,6 +2,7 @@
 //! for complex elementary functions": computed in `float64`, also for `complex64`.
 
 use crate::convert::Convert;
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
 
 type Complex = num_complex::Complex<f64>;
 
@@ -54,7 +55,26 @@ pub(crate) fn pow(x: Complex, y: Complex) -> Complex {
     }
 }
 
+/// Where `asin` tends to in the direction of an infinite number.
+fn asin_far(z: Complex) -> Complex {
+    let re = match (z.re.is_infinite(), z.im.is_infinite()) {
+        (true, true) => FRAC_PI_4,
+        (true, false) if z.im.is_nan() => f64::NAN,
+        (true, false) => FRAC_PI_2,
+        (false, _) if z.re.is_nan() => f64::NAN,
+        (false, _) => 0.0,
+    };
+    Complex::new(re.copysign(z.re), f64::INFINITY.copysign(z.im))
+}
+
+fn is_far(z: Complex) -> bool {
+    z.re.is_infinite() || z.im.is_infinite()
+}
+
 pub(crate) fn asin(z: Complex) -> Complex {
+    if is_far(z) {
+        return asin_far(z);
+    }
     let (minus, plus) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
     Complex::new(
         z.re.atan2((minus * plus).re),
@@ -63,6 +83,10 @@ pub(crate) fn asin(z: Complex) -> Complex {
 }
 
 pub(crate) fn acos(z: Complex) -> Complex {
+    if is_far(z) {
+        let asin = asin_far(z);
+        return Complex::new(FRAC_PI_2 - asin.re, -asin.im);
+    }
     let (minus, plus) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
     Complex::new(
         2.0 * minus.re.atan2(plus.re),
@@ -71,6 +95,10 @@ pub(crate) fn acos(z: Complex) -> Complex {
 }
 
 pub(crate) fn acosh(z: Complex) -> Complex {
+    if is_far(z) {
+        let angle = FRAC_PI_2 - asin_far(z).re;
+        return Complex::new(f64::INFINITY, angle.copysign(z.im));
+    }
     let (minus, plus) = ((z - 1.0).sqrt(), (z + 1.0).sqrt());
     Complex::new(
         (minus.conj() * plus).re.asinh(),
@@ -98,6 +126,9 @@ fn turned(z: Complex, f: impl Fn(Complex) -> Complex) -> Complex {
 
 pub(crate) fn atanh(z: Complex) -> Complex {
     let (x, y) = (z.re, z.im);
+    if is_far(z) && !(x.is_infinite() && y.is_nan()) {
+        return Complex::new(0f64.copysign(x), FRAC_PI_2.copysign(y));
+    }
     let re = 0.25 * (4.0 * x / ((1.0 - x) * (1.0 - x) + y * y)).ln_1p();
     Complex::new(re, 0.5 * (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y))
 }

@@ -60,7 +60,7 @@ ops! {
         complex -> Real: |x| x.arg();
     }
     /// The square root.
-    Sqrt { float complex: |x| x.sqrt(); }
+    Sqrt { float: |x| x.sqrt(); complex: |x| wide(x, |x| x.sqrt()); }
     /// `1 / sqrt(x)`.
     Rsqrt { float: |x| 1.0 / x.sqrt(); complex: |x| wide(x, |x| quotient!(ONE, x.sqrt())); }
     /// `1 / x`.
@@ -68,7 +68,7 @@ ops! {
     /// `e^x`.
     Exp { float: |x| Math::exp(x); complex: |x| x.exp(); }
     /// `2^x`.
-    Exp2 { float complex: |x| x.exp2(); }
+    Exp2 { float: |x| x.exp2(); complex: |x| (x * std::f64::consts::LN_2 as Real).exp(); }
     /// `e^x - 1`, exact near 0.
     Expm1 { float: |x| x.exp_m1(); complex: |x| x.exp() - 1.0; }
     /// The natural logarithm.
@@ -80,9 +80,21 @@ ops! {
     /// `log(1 + x)`, exact near 0.
     Log1p { float: |x| x.ln_1p(); complex: |x| (x + 1.0).ln(); }
     /// The sine.
-    Sin { float complex: |x| x.sin(); }
+    Sin {
+        float: |x| x.sin();
+        complex: |x| Input::new(
+            times!(x.re.sin(), x.im.cosh()),
+            times!(x.re.cos(), x.im.sinh()),
+        );
+    }
     /// The cosine.
-    Cos { float complex: |x| x.cos(); }
+    Cos {
+        float: |x| x.cos();
+        complex: |x| Input::new(
+            times!(x.re.cos(), x.im.cosh()),
+            -times!(x.re.sin(), x.im.sinh()),
+        );
+    }
     /// The tangent.
     Tan { float: |x| x.tan(); complex: |x| wide(x, complex::tan); }
     /// The inverse sine.
@@ -92,9 +104,21 @@ ops! {
     /// The inverse tangent.
     Atan { float: |x| x.atan(); complex: |x| wide(x, complex::atan); }
     /// The hyperbolic sine.
-    Sinh { float complex: |x| x.sinh(); }
+    Sinh {
+        float: |x| x.sinh();
+        complex: |x| Input::new(
+            times!(x.re.sinh(), x.im.cos()),
+            times!(x.re.cosh(), x.im.sin()),
+        );
+    }
     /// The hyperbolic cosine.
-    Cosh { float complex: |x| x.cosh(); }
+    Cosh {
+        float: |x| x.cosh();
+        complex: |x| Input::new(
+            times!(x.re.cosh(), x.im.cos()),
+            times!(x.re.sinh(), x.im.sin()),
+        );
+    }
     /// The hyperbolic tangent.
     Tanh { float: |x| Math::tanh(x); complex: |x| wide(x, complex::tanh); }
     /// The inverse hyperbolic sine.
@@ -124,7 +148,8 @@ ops! {
     /// Whether it is infinite.
     IsInf {
         bool int -> Bool: |_x| false;
-        float complex -> Bool: |x| x.is_infinite();
+        float -> Bool: |x| x.is_infinite();
+        complex -> Bool: |x| x.re.is_infinite() || x.im.is_infinite();
     }
     /// Whether it is neither infinite nor NaN.
     IsFinite {
@@ -245,6 +270,24 @@ ops! {
     /// `log(sigmoid(x))`.
     LogSigmoid { float: |x| hold!(x, Real::NEG_INFINITY, 0.0) - Math::exp(-x.abs()).ln_1p(); }
 }
+
+/// The product of two reals, but 0 for 0 and anything: parts of complex functions where the other part is real.
+macro_rules! times {
+    ($x:expr, $y:expr) => {{
+        let (x, y) = ($x, $y);
+        let product = x * y;
+        if product.is_nan() && (x == 0.0 || y == 0.0) {
+            if x.is_sign_negative() != y.is_sign_negative() {
+                -0.0
+            } else {
+                0.0
+            }
+        } else {
+            product
+        }
+    }};
+}
+use times;
 
 /// `x` between two bounds; NaN passes.
 macro_rules! hold {

@@ -227,37 +227,44 @@ impl View {
         op: &'static str,
         f: impl Fn(Scalar) -> Scalar,
     ) -> Result<View> {
-        if dtype == DType::Bool {
-            return Err(not_a_range(dtype).op(op));
-        }
-        // As the dtype holds them, where that is one of integers.
-        let held = |s: Scalar| {
-            if dtype.is_integer() {
-                Value::new(s, dtype).read(dtype)
-            } else {
-                s
-            }
-        };
-        let complex = |s: Scalar| match held(s) {
-            Scalar::Complex(re, im) => Complex::new(re, im),
-            real => Complex::new(f64::from_scalar(real), 0.0),
-        };
         let imaginary = |s: Scalar| matches!(s, Scalar::Complex(_, im) if im != 0.0);
         if !dtype.is_complex() && (imaginary(start) || imaginary(end)) {
             return Err(Error::new(Kind::DType, format!("a complex end for {dtype}")).op(op));
         }
-        let (start, end) = (complex(start), complex(end));
-        let step = (end - start) / (steps.max(2) - 1) as f64;
-        View::sequence(steps, dtype, device, op, |i| {
-            let z = if i < steps / 2 || steps == 1 {
-                start + step * i as f64
+        if steps < 2 {
+            return View::sequence(steps, dtype, device, op, |_| f(start));
+        }
+        if dtype == DType::Bool {
+            return Err(not_a_range(dtype).op(op));
+        }
+        let held = |s: Scalar| {
+            let s = if dtype.is_integer() {
+                s.check_fits(dtype).map_err(|e| e.op(op))?;
+                Value::new(s, dtype).read(dtype)
             } else {
-                end - step * (steps - 1 - i) as f64
+                s
+            };
+            Ok::<_, Error>(match s {
+                Scalar::Complex(re, im) => [re, im],
+                real => [f64::from_scalar(real), 0.0],
+            })
+        };
+        let (start, end) = (held(start)?, held(end)?);
+        let last = (steps - 1) as f64;
+        View::sequence(steps, dtype, device, op, |i| {
+            // Rounded once, as PyTorch's loop is.
+            let part = |k: usize| {
+                let step = (end[k] - start[k]) / last;
+                if i < steps / 2 {
+                    step.mul_add(i as f64, start[k])
+                } else {
+                    (-step).mul_add((steps - 1 - i) as f64, end[k])
+                }
             };
             f(if dtype.is_complex() {
-                Scalar::Complex(z.re, z.im)
+                Scalar::Complex(part(0), part(1))
             } else {
-                Scalar::Float(z.re)
+                Scalar::Float(part(0))
             })
         })
     }

@@ -1,6 +1,6 @@
 //! Tensors made from nothing, or like another.
 
-use osteon::{DType, Device, Scalar, Tensor};
+use osteon::{Category, DType, Device, Scalar, Tensor};
 
 use super::super::args::{Arg, Call};
 use super::super::call::Stop;
@@ -33,12 +33,21 @@ pub fn create(op: &str, c: &Call<'_>) -> Made {
                 }
             })
         }
-        "full" => one(Tensor::full(
-            c.sizes(0, "size")?,
-            c.scalar(1, "fill_value")?,
-            float,
-            &cpu,
-        )?),
+        "full" => {
+            let value = c.scalar(1, "fill_value")?;
+            let own = match value.category() {
+                Category::Bool => DType::Bool,
+                Category::Integer => DType::I64,
+                Category::Float => DType::F32,
+                Category::Complex => DType::C64,
+            };
+            one(Tensor::full(
+                c.sizes(0, "size")?,
+                value,
+                dtype.unwrap_or(own),
+                &cpu,
+            )?)
+        }
         "ones" => one(Tensor::ones(c.sizes(0, "size")?, float, &cpu)?),
         "zeros" => one(Tensor::zeros(c.sizes(0, "size")?, float, &cpu)?),
         "scalar_tensor" => one(Tensor::scalar_tensor(c.scalar(0, "s")?, float, &cpu)?),
