@@ -215,12 +215,31 @@ impl Tensor {
         View::multi_dot(&views).map(Tensor::from_view)
     }
 
-    /// The `n`th power of square matrices: `linalg.matrix_power`.
+    /// The `n`th power of square matrices, of their inverses for a negative `n`: `linalg.matrix_power`.
     ///
     /// # Errors
-    /// Matrices that are not square; a negative `n`; as [`Tensor::matmul`].
+    /// Matrices that are not square, or have no inverse where they need one; as [`Tensor::matmul`].
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
         self.as_view().matrix_power(n).map(Tensor::from_view)
+    }
+
+    /// The inverses of square matrices: `linalg.inv`.
+    ///
+    /// # Errors
+    /// Matrices that are not square, or are singular; anything but `float32`, `float64` and complex numbers; a guard in
+    /// the way; out of memory.
+    #[track_caller]
+    pub fn inverse(&self) -> Result<Tensor> {
+        self.as_view().inverse().map(Tensor::from_view)
+    }
+
+    /// The singular values of matrices, the largest first: `linalg.svdvals`.
+    ///
+    /// # Errors
+    /// Fewer than two dims; as [`Tensor::inverse`].
+    #[track_caller]
+    pub fn singular_values(&self) -> Result<Tensor> {
+        self.as_view().singular_values().map(Tensor::from_view)
     }
 }

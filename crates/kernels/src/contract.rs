@@ -5,7 +5,7 @@
 //! widened on the way; a tile of results stays in the precision of its sums until it is complete. Every result is
 //! summed in the same order whatever the number of threads.
 
-use crate::dot::row_times_matrix;
+use crate::dot::{Row, row_times_matrix};
 use crate::micro::{Factor, Micro, Sum, pack, unpack};
 use crate::par::{num_threads, par_for};
 use crate::with_element;
@@ -60,7 +60,7 @@ struct Typed {
     sum_size: usize,
     pack: unsafe fn(*mut u8, usize, *const u8, &[isize], &[isize]),
     unpack: unsafe fn(*const u8, usize, *mut u8, &[isize], &[isize]),
-    row: unsafe fn(*mut u8, *const u8, *const u8, &[isize], &[isize], *mut u8, bool),
+    row: Row,
 }
 
 fn typed<T: Factor>() -> Typed {

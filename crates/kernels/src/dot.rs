@@ -5,6 +5,8 @@ use crate::micro::{Factor, Sum, is_dense, pack};
 
 /// Partial sums of a dot product, so that additions do not wait for each other, and errors stay small.
 const LANES: usize = 32;
+/// Columns next to each other that are worth a call.
+const RUN: usize = 8;
 
 /// `*p[0] += Σ p[1][i] · p[2][i]`: a sum, elements, sums.
 ///
@@ -61,6 +63,9 @@ pub(crate) unsafe fn axpy<T: Factor>(p: [*mut u8; 3], len: usize) {
     }
 }
 
+/// See [`row_times_matrix`]: sums, row, matrix, columns, steps, scratch, and whether this is the first part.
+pub(crate) type Row = unsafe fn(*mut u8, *const u8, *const u8, &[isize], &[isize], *mut u8, bool);
+
 /// For each column the sum of its products with the packed row, written to `sums`, or added to them unless this is the
 /// `first` part.
 ///
@@ -85,33 +90,43 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
                 to.add(j).write(T::Sum::ZERO);
             }
         }
-        if is_dense::<T>(steps) && !steps.is_empty() {
-            let dot = T::dot();
-            for (j, &column) in columns.iter().enumerate() {
-                let column = matrix.offset(column + steps[0]).cast_mut();
-                dot(
-                    [to.add(j).cast(), column, row.cast_mut()],
-                    steps.len(),
-                    &Params::NONE,
-                );
-            }
-        } else if is_dense::<T>(columns) {
+        let long =
+            columns.len() >= RUN && columns.chunk_by(follows::<T>).count() <= columns.len() / RUN;
+        if long && (steps.len() < LANES || !is_dense::<T>(steps)) {
             let axpy = T::axpy();
-            for (p, &step) in steps.iter().enumerate() {
-                let line = matrix.offset(columns[0] + step).cast_mut();
-                let factor = row.add(p * size).cast_mut();
-                axpy([sums, line, factor], columns.len(), &Params::NONE);
+            let mut to = sums;
+            for run in columns.chunk_by(follows::<T>) {
+                for (p, &step) in steps.iter().enumerate() {
+                    let line = matrix.offset(run[0] + step).cast_mut();
+                    axpy(
+                        [to, line, row.add(p * size).cast_mut()],
+                        run.len(),
+                        &Params::NONE,
+                    );
+                }
+                to = to.add(run.len() * size);
             }
-        } else {
-            let dot = T::Sum::dot();
-            for (j, column) in columns.iter().enumerate() {
+            return;
+        }
+        let in_place = is_dense::<T>(steps);
+        let dot = if in_place { T::dot() } else { T::Sum::dot() };
+        for (j, column) in columns.iter().enumerate().filter(|_| !steps.is_empty()) {
+            let line = if in_place {
+                matrix.offset(column + steps[0]).cast_mut()
+            } else {
                 pack::<T>(scratch, 1, matrix, std::slice::from_ref(column), steps);
-                dot(
-                    [to.add(j).cast(), scratch, row.cast_mut()],
-                    steps.len(),
-                    &Params::NONE,
-                );
-            }
+                scratch
+            };
+            dot(
+                [to.add(j).cast(), line, row.cast_mut()],
+                steps.len(),
+                &Params::NONE,
+            );
         }
     }
+}
+
+/// Whether one position is the next element after another.
+fn follows<T: Factor>(a: &isize, b: &isize) -> bool {
+    b - a == size_of::<T>() as isize
 }

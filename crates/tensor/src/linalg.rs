@@ -534,10 +534,10 @@ impl View {
         }
     }
 
-    /// The `n`th power of square matrices, `n` at least 0.
+    /// The `n`th power of square matrices; of a negative `n` that of their inverses.
     ///
     /// # Errors
-    /// Matrices that are not square; a negative `n`; as [`View::matmul`].
+    /// Matrices that are not square, or have no inverse where they need one; as [`View::matmul`].
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<View> {
         let op = "linalg.matrix_power";
