@@ -285,12 +285,14 @@ rows! {
         dot = "The sum of the products of two vectors' elements";
         einsum = "Sums of products of tensors whose dims are named by letters";
         inner = "Sums of products over the last dims of both, for all pairs of what is before";
+        inverse = "The inverses of square matrices: `linalg.inv`";
         matmul = "The matrix product";
-        matrix_power = "The `n`th power of square matrices: `linalg.matrix_power`";
+        matrix_power = "The `n`th power of square matrices, of their inverses for a negative `n`: `linalg.matrix_power`";
         mm = "The product of two matrices";
         multi_dot = "The product of two or more matrices in the order that takes the fewest multiplications: `linalg.multi_dot`";
         mv = "The product of a matrix and a vector";
         outer = "The products of all pairs of elements of two vectors";
+        singular_values = "The singular values of matrices, the largest first: `linalg.svdvals`";
         tensordot = "Sums of products over dims of this tensor and as many of another; the other dims are kept, in order";
         vdot = "`dot` with the conjugate of this vector";
         vecdot = "Sums of products along a dim, of the conjugate of this tensor: `linalg.vecdot`";
@@ -299,16 +301,16 @@ rows! {
         argwhere = "`nonzero`, under NumPy's name";
         as_strided_scatter = "A copy with `source` at exactly these sizes, strides and offset";
         diagonal_scatter = "A copy with `source` on a diagonal";
-        gather = "Along a dim, the element that `index`, of the same rank, names at each of its places, in a new row-major tensor of its shape";
+        gather gather_out = "Along a dim, the element that `index`, of the same rank, names at each of its places, in a new row-major tensor of its shape";
         i = "The tensor at an index: PyTorch's `x[index]`";
         index_add index_add_ = "`index_add_` to a row-major copy";
         index_copy index_copy_ = "`index_copy_` to a row-major copy";
         index_fill index_fill_ = "`index_fill_` of a copy that keeps the order of dims";
         index_put index_put_ = "A copy with `value`, of the same dtype, written at an index: `index_put_` out of place";
         index_put_accumulate index_put_accumulate_ = "A copy with `value` added at an index: `index_put_accumulate_` out of place";
-        index_select = "The rows of a dim that a vector of indices names, in a new row-major tensor";
+        index_select index_select_out = "The rows of a dim that a vector of indices names, in a new row-major tensor";
         masked_scatter masked_scatter_ = "`masked_scatter_` to a row-major copy, expanded to the mask's shape";
-        masked_select = "The elements at which `mask`, a `bool` tensor, is true, as a new vector; both broadcast";
+        masked_select masked_select_out = "The elements at which `mask`, a `bool` tensor, is true, as a new vector; both broadcast";
         nonzero = "The coordinates of the elements that are not zero: a new int64 matrix with a row for each, in row-major order of the elements";
         put put_ = "`put_` to a copy that keeps the order of dims";
         scatter scatter_ = "`scatter_` to a row-major copy";
@@ -316,7 +318,7 @@ rows! {
         scatter_reduce scatter_reduce_ = "`scatter_reduce_` of a row-major copy";
         select_scatter = "A copy with `source` at one index of a dim";
         slice_scatter = "A copy with `source` at a slice of a dim, as `slice_step` takes it";
-        take = "The elements of these numbers in row-major order, negative ones from the end, in a new row-major tensor of the index's shape";
+        take take_out = "The elements of these numbers in row-major order, negative ones from the end, in a new row-major tensor of the index's shape";
         take_along_dim = "`gather` of tensor and index broadcast to each other in all other dims; without a dim, of both as vectors";
     }
     Sort Allocates {
