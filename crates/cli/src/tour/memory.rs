@@ -22,10 +22,10 @@ pub const POINTS: [Point; 5] = [
         truth: Text {
             en: "it depends on the engine. PyTorch's matmul reads a transposed matrix as it is, and copies steps, \
                  slices of inner dims and broadcast batches. osteon's operations read any strides: \
-                 a transpose, every second column, a broadcast row, and no copy in the log. (Elementwise \
-                 operations so far; matmul is not here yet.)",
+                 a transpose, every second column, a broadcast row, a product of columns and rows that are \
+                 two apart, and no copy in the log.",
             zh: "取决于引擎。PyTorch 的 matmul 能直接读转置矩阵，但会复制带步长的切片、内层维度的切片和广播的批次。\
-                 osteon 的运算可以读任意步幅：转置、隔列、广播的一行，日志中都没有复制。（目前是逐元素运算，还没有 matmul。）",
+                 osteon 的运算可以读任意步幅：转置、隔列、广播的一行，以及隔列与隔行的矩阵乘积，日志中都没有复制。",
         },
     },
     Point {
@@ -112,6 +112,7 @@ fn any_strides(stage: &mut Stage<'_>) -> Result<(), Failure> {
         => (&a + &b.t()?)?.to_vec::<i64>()?;
         => (&a.slice_step(1, .., 2)? * 10)?.to_vec::<i64>()?;
         => (&a - &a.i(s![1])?.expand([3, 4])?)?.to_vec::<i64>()?;
+        => a.i(s![.., 0..;2])?.matmul(&b.i(s![0..;2, ..])?)?.to_vec::<i64>()?;
         => copies::since(&mark).len();
     }
     Ok(())
