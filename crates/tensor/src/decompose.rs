@@ -1,82 +1,94 @@
-//! What needs a matrix taken apart: singular values and inverses, by faer, in float64.
+//! What needs a matrix taken apart: singular values and inverses, by nalgebra, in float64.
 
-use crate::View;
 use crate::create::reserved;
-use faer::linalg::solvers::DenseSolveCore;
-use faer::{Mat, MatRef, c64};
+use crate::{Number, View};
+use nalgebra::{ComplexField, DMatrix, SVD};
 use num_complex::Complex;
 use osteon_spec::{DType, Dims, Error, Kind, Result};
 
-/// The matrices of a batch: how many, and their rows and columns.
+/// Steps after which singular values count as not found; matrices of finite numbers take a few for each.
+const MOST_STEPS: usize = 100_000;
+
+/// The matrices in the last two dims of a view.
 struct Batch {
     count: usize,
     rows: usize,
     columns: usize,
 }
 
-impl View {
-    /// Rows and columns of the last two dims, for floats and complex numbers of full precision.
-    fn as_matrices(&self, op: &'static str) -> Result<Batch> {
-        let [batch @ .., rows, columns] = self.shape() else {
+impl Batch {
+    /// The matrices of floats or complex numbers of full precision.
+    fn of(view: &View, op: &'static str) -> Result<Batch> {
+        let [batch @ .., rows, columns] = view.shape() else {
             return Err(Error::new(
                 Kind::Shape,
-                format!("expected matrices, got shape {:?}", self.shape()),
+                format!("expected matrices, got shape {:?}", view.shape()),
             )
             .op(op));
         };
-        if !matches!(self.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
+        if !matches!(
+            view.dtype(),
+            DType::F32 | DType::F64 | DType::C64 | DType::C128
+        ) {
             return Err(Error::new(
                 Kind::DType,
-                format!("not defined for {}; cast to float32 or float64 first", self.dtype()),
+                format!(
+                    "not defined for {}; cast to float32 or float64 first",
+                    view.dtype()
+                ),
             )
             .op(op));
         }
-        Ok(Batch { count: batch.iter().product(), rows: *rows, columns: *columns })
+        Ok(Batch {
+            count: batch.iter().product(),
+            rows: *rows,
+            columns: *columns,
+        })
     }
 
-    /// The singular values of each matrix of a batch, largest first, in a new real tensor. Copies the matrices into
-    /// float64 to take them apart.
+    /// Each matrix, copied out of the view, in the wide type of its dtype.
+    fn matrices<T>(&self, view: &View, op: &'static str) -> Result<Vec<DMatrix<T>>>
+    where
+        T: Number + ComplexField,
+    {
+        let elements = view.to_dtype(T::DTYPE)?.to_vec::<T>().map_err(|e| e.op(op))?;
+        // The library's own memory is not fallible: it needs about twice this much.
+        drop(reserved::<[T; 3]>(elements.len(), op)?);
+        let size = self.rows * self.columns;
+        let one = |i| DMatrix::from_row_slice(self.rows, self.columns, &elements[i * size..][..size]);
+        Ok((0..self.count).map(one).collect())
+    }
+}
+
+impl View {
+    /// The singular values of each matrix of a batch, largest first, in a new real tensor. Copies the
+    /// matrices into float64 to take them apart.
     ///
     /// # Errors
     /// Fewer than two dims; integers and half precision; numbers that are not finite; out of memory.
     #[track_caller]
     pub fn singular_values(&self) -> Result<View> {
         let op = "linalg.svdvals";
-        let batch = self.as_matrices(op)?;
-        let n = batch.rows.min(batch.columns);
-        let mut values: Vec<f64> = reserved(batch.count * n, op)?;
-        let failed = |_| {
-            let what = "the singular values of numbers that are not finite do not exist";
-            Error::new(Kind::Value, what).op(op)
+        let batch = Batch::of(self, op)?;
+        let values = if self.dtype().is_complex() {
+            singular_values(batch.matrices::<Complex<f64>>(self, op)?, op)?
+        } else {
+            singular_values(batch.matrices::<f64>(self, op)?, op)?
         };
-        if n > 0 {
-            let size = batch.rows * batch.columns;
-            if self.dtype().is_complex() {
-                for m in self.complex_elements(op)?.chunks_exact(size) {
-                    let m = MatRef::from_row_major_slice(m, batch.rows, batch.columns);
-                    values.extend(m.singular_values().map_err(failed)?);
-                }
-            } else {
-                for m in self.real_elements(op)?.chunks_exact(size) {
-                    let m = MatRef::from_row_major_slice(m, batch.rows, batch.columns);
-                    values.extend(m.singular_values().map_err(failed)?);
-                }
-            }
-        }
         let mut shape = Dims::from_slice(&self.shape()[..self.dim() - 2]);
-        shape.push(n);
+        shape.push(batch.rows.min(batch.columns));
         View::from_slice(&values, &shape, &self.device())?.to_dtype(self.dtype().to_real())
     }
 
-    /// The inverse of each matrix of a batch, in a new tensor, column after column as PyTorch lays it out. Copies the matrices into float64 to take them
-    /// apart.
+    /// The inverse of each matrix of a batch, in a new tensor, column after column as PyTorch lays it
+    /// out. Copies the matrices into float64 to take them apart.
     ///
     /// # Errors
     /// Matrices that are not square, or singular; integers and half precision; out of memory.
     #[track_caller]
     pub fn inverse(&self) -> Result<View> {
         let op = "linalg.inv";
-        let batch = self.as_matrices(op)?;
+        let batch = Batch::of(self, op)?;
         if batch.rows != batch.columns {
             return Err(Error::new(
                 Kind::Shape,
@@ -84,47 +96,47 @@ impl View {
             )
             .op(op));
         }
-        let (n, size) = (batch.rows, batch.rows * batch.rows);
-        let singular = |i: usize| {
-            let what = format!("matrix {i} of the batch is singular: it has no inverse");
-            Error::new(Kind::Value, what).op(op)
-        };
-        let inverted = if self.dtype().is_complex() {
-            let mut out: Vec<Complex<f64>> = reserved(batch.count * size, op)?;
-            for (i, m) in self.complex_elements(op)?.chunks_exact(size.max(1)).enumerate() {
-                let inverse = MatRef::from_row_major_slice(m, n, n).partial_piv_lu().inverse();
-                append_columns(&inverse, &mut out);
-                if !out[i * size..].iter().all(|x| x.is_finite()) {
-                    return Err(singular(i));
-                }
-            }
-            View::from_slice(&out, self.shape(), &self.device())?
+        let columns = if self.dtype().is_complex() {
+            let elements = inverses(batch.matrices::<Complex<f64>>(self, op)?, op)?;
+            View::from_slice(&elements, self.shape(), &self.device())?
         } else {
-            let mut out: Vec<f64> = reserved(batch.count * size, op)?;
-            for (i, m) in self.real_elements(op)?.chunks_exact(size.max(1)).enumerate() {
-                let inverse = MatRef::from_row_major_slice(m, n, n).partial_piv_lu().inverse();
-                append_columns(&inverse, &mut out);
-                if !out[i * size..].iter().all(|x| x.is_finite()) {
-                    return Err(singular(i));
-                }
-            }
-            View::from_slice(&out, self.shape(), &self.device())?
+            let elements = inverses(batch.matrices::<f64>(self, op)?, op)?;
+            View::from_slice(&elements, self.shape(), &self.device())?
         };
-        let dense = inverted.to_dtype(self.dtype())?;
-        View::new(dense.storage().clone(), dense.layout().mt()?, dense.dtype(), op)
-    }
-
-    fn real_elements(&self, op: &'static str) -> Result<Vec<f64>> {
-        self.to_dtype(DType::F64)?.to_vec().map_err(|e| e.op(op))
-    }
-
-    fn complex_elements(&self, op: &'static str) -> Result<Vec<c64>> {
-        self.to_dtype(DType::C128)?.to_vec().map_err(|e| e.op(op))
+        let dense = columns.to_dtype(self.dtype())?;
+        let layout = dense.layout().mt()?;
+        View::new(dense.storage().clone(), layout, dense.dtype(), op)
     }
 }
 
-fn append_columns<T: Copy>(m: &Mat<T>, out: &mut Vec<T>) {
-    for j in 0..m.ncols() {
-        out.extend((0..m.nrows()).map(|i| m[(i, j)]));
+fn singular_values<T>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Result<Vec<f64>>
+where
+    T: ComplexField<RealField = f64>,
+{
+    let mut values = Vec::new();
+    for m in matrices.into_iter().filter(|m| !m.is_empty()) {
+        let finite = m.iter().all(ComplexField::is_finite);
+        let svd = finite
+            .then(|| SVD::try_new(m, false, false, f64::EPSILON, MOST_STEPS))
+            .flatten();
+        let svd = svd.ok_or_else(|| {
+            let what = "singular values were not found: are all numbers finite?";
+            Error::new(Kind::Value, what).op(op)
+        })?;
+        values.extend(svd.singular_values.iter());
     }
+    Ok(values)
+}
+
+/// The elements of the inverses, column after column.
+fn inverses<T: ComplexField>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    for (i, m) in matrices.into_iter().enumerate() {
+        let inverse = m.lu().try_inverse().ok_or_else(|| {
+            let what = format!("matrix {i} of the batch is singular: it has no inverse");
+            Error::new(Kind::Value, what).op(op)
+        })?;
+        elements.extend(inverse.iter().cloned());
+    }
+    Ok(elements)
 }

@@ -8,6 +8,7 @@ mod advanced;
 mod arrange;
 mod attention;
 mod backend;
+mod chain;
 mod choose;
 mod conv;
 mod copy;
