@@ -247,6 +247,9 @@ fn readmes_that_drift_apart_are_caught() {
 
 #[test]
 fn a_page_of_operations_out_of_date_is_caught() {
-    let found = with(&[("crates/spec/src/ops.rs", "//! The table.\n"), ("docs/ops.md", "# Old\n")]);
+    let found = with(&[
+        ("crates/spec/src/ops.rs", "//! The table.\n"),
+        ("docs/ops.md", "# Old\n"),
+    ]);
     assert_only(&found, "ops-page", "docs/ops.md", None);
 }

@@ -106,7 +106,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn reshape(&self, shape: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().reshape(shape.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .reshape(shape.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// Dims `start..=end` as one: itself when that is one dim, else as [`Tensor::reshape`].

@@ -52,12 +52,9 @@ impl Tensor {
     /// # Errors
     /// A mask of another dtype or shape; a number that the dtype cannot hold; a tensor that overlaps
     /// itself (PyTorch would write elements that the mask did not select).
-    pub fn masked_fill_<'a>(
-        &self,
-        mask: &Tensor,
-        value: impl Into<Operand<'a>>,
-    ) -> Result<()> {
-        self.as_view().masked_fill_(mask.as_view(), value.into().arg())
+    pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
+        self.as_view()
+            .masked_fill_(mask.as_view(), value.into().arg())
     }
 
     /// Writes one number at these indices of a dim. Repeated indices are fine.
@@ -65,13 +62,9 @@ impl Tensor {
     /// # Errors
     /// An index out of range, or a list that is no int64 or int32 vector; a number that the dtype cannot
     /// hold.
-    pub fn index_fill_(
-        &self,
-        dim: isize,
-        index: &Tensor,
-        value: impl Into<Scalar>,
-    ) -> Result<()> {
-        self.as_view().index_fill_(dim, index.as_view(), value.into())
+    pub fn index_fill_(&self, dim: isize, index: &Tensor, value: impl Into<Scalar>) -> Result<()> {
+        self.as_view()
+            .index_fill_(dim, index.as_view(), value.into())
     }
 
     /// Adds row `i` of `source` to row `index[i]` of this tensor, along a dim. Repeated indices add up.
@@ -85,7 +78,8 @@ impl Tensor {
         source: &Tensor,
         alpha: impl Into<Scalar>,
     ) -> Result<()> {
-        self.as_view().index_add_(dim, index.as_view(), source.as_view(), alpha.into())
+        self.as_view()
+            .index_add_(dim, index.as_view(), source.as_view(), alpha.into())
     }
 
     /// Writes row `i` of `source` into row `index[i]` of this tensor, along a dim. Of repeated indices the
@@ -94,7 +88,8 @@ impl Tensor {
     /// # Errors
     /// An index out of range; a source of another shape or dtype; overlap.
     pub fn index_copy_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
-        self.as_view().index_copy_(dim, index.as_view(), source.as_view())
+        self.as_view()
+            .index_copy_(dim, index.as_view(), source.as_view())
     }
 
     /// Writes each element of `source` to the place along a dim that `index`, of the same rank, says.
@@ -108,7 +103,8 @@ impl Tensor {
         index: &Tensor,
         source: impl Into<Operand<'a>>,
     ) -> Result<()> {
-        self.as_view().scatter_(dim, index.as_view(), source.into().arg())
+        self.as_view()
+            .scatter_(dim, index.as_view(), source.into().arg())
     }
 
     /// [`Tensor::transpose`] of this handle.
@@ -126,7 +122,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn transpose_(&mut self, dim0: isize, dim1: isize) -> Result<()> {
-        let view = self.as_view().transpose(dim0, dim1).map_err(|e| e.op("transpose_"))?;
+        let view = self
+            .as_view()
+            .transpose(dim0, dim1)
+            .map_err(|e| e.op("transpose_"))?;
         self.become_view(view)
     }
 
@@ -181,7 +180,9 @@ impl Tensor {
         strides: impl AsRef<[isize]>,
         offset: Option<isize>,
     ) -> Result<()> {
-        let view = self.as_view().as_strided(sizes.as_ref(), strides.as_ref(), offset)?;
+        let view = self
+            .as_view()
+            .as_strided(sizes.as_ref(), strides.as_ref(), offset)?;
         self.become_view(view)
     }
 
@@ -239,7 +240,9 @@ impl Tensor {
         sizes: impl AsRef<[usize]>,
         strides: impl AsRef<[usize]>,
     ) -> Result<()> {
-        let view = self.as_view().set_to(storage, offset, sizes.as_ref(), strides.as_ref())?;
+        let view = self
+            .as_view()
+            .set_to(storage, offset, sizes.as_ref(), strides.as_ref())?;
         self.replace(view);
         Ok(())
     }

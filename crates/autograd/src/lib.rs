@@ -3,16 +3,17 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod advanced;
-mod arrange;
 mod activation;
+mod advanced;
 mod arithmetic;
+mod arrange;
 mod casts;
 mod conjugate;
 mod copies;
 mod create;
 mod display;
 mod elementwise;
+pub mod functional;
 mod grids;
 mod index;
 mod inplace;
@@ -20,15 +21,14 @@ mod join;
 mod linalg;
 mod loss;
 mod matmul;
-pub mod functional;
+mod norm;
 mod operand;
+mod random;
+mod reduce;
+mod scan;
 mod scatter;
 mod sets;
 mod sort;
-mod random;
-mod norm;
-mod reduce;
-mod scan;
 mod tensor;
 mod views;
 

@@ -176,7 +176,10 @@ impl Tensor {
         let name = "matrix_norm";
         let matrices = self.movedim(dims.map(|d| d as isize), [-2, -1])?;
         let values = |t: &Tensor| {
-            t.as_view().singular_values().map(Tensor::from_view).map_err(|e| e.op(name))
+            t.as_view()
+                .singular_values()
+                .map(Tensor::from_view)
+                .map_err(|e| e.op(name))
         };
         let values = values(&matrices)?;
         let out = match norm {
@@ -196,7 +199,8 @@ impl Tensor {
         if !keepdim {
             return Ok(out);
         }
-        out.unsqueeze(-1)?.movedim([-2, -1], dims.map(|d| d as isize))
+        out.unsqueeze(-1)?
+            .movedim([-2, -1], dims.map(|d| d as isize))
     }
 
     /// The norm of an order of the difference of two tensors.

@@ -29,7 +29,9 @@ impl Tensor {
     #[inline]
     pub fn slice(&self, dim: isize, range: impl RangeBounds<isize>) -> Result<Tensor> {
         let (start, end) = bounds(&range);
-        self.as_view().slice(dim, start, end, 1).map(Tensor::from_view)
+        self.as_view()
+            .slice(dim, start, end, 1)
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::slice`] in steps.
@@ -51,7 +53,9 @@ impl Tensor {
         step: isize,
     ) -> Result<Tensor> {
         let (start, end) = bounds(&range);
-        self.as_view().slice(dim, start, end, step).map(Tensor::from_view)
+        self.as_view()
+            .slice(dim, start, end, step)
+            .map(Tensor::from_view)
     }
 
     /// The same elements in row-major order under another shape; one size may be -1. Fails where strides
@@ -150,8 +154,14 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn movedim(&self, source: impl AsRef<[isize]>, destination: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().movedim(source.as_ref(), destination.as_ref()).map(Tensor::from_view)
+    pub fn movedim(
+        &self,
+        source: impl AsRef<[isize]>,
+        destination: impl AsRef<[isize]>,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .movedim(source.as_ref(), destination.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// [`Tensor::movedim`], by NumPy's name.
@@ -159,8 +169,14 @@ impl Tensor {
     /// # Errors
     /// Lists that differ in length or repeat a dim.
     #[track_caller]
-    pub fn moveaxis(&self, source: impl AsRef<[isize]>, destination: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().movedim(source.as_ref(), destination.as_ref()).map(Tensor::from_view)
+    pub fn moveaxis(
+        &self,
+        source: impl AsRef<[isize]>,
+        destination: impl AsRef<[isize]>,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .movedim(source.as_ref(), destination.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// One index of a dim, which goes: `x[index]` for dim 0.
@@ -192,7 +208,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn narrow(&self, dim: isize, start: isize, length: isize) -> Result<Tensor> {
-        self.as_view().narrow(dim, start, length).map(Tensor::from_view)
+        self.as_view()
+            .narrow(dim, start, length)
+            .map(Tensor::from_view)
     }
 
     /// A diagonal of two dims, as a last dim in their place.
@@ -208,7 +226,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn diagonal(&self, offset: isize, dim1: isize, dim2: isize) -> Result<Tensor> {
-        self.as_view().diagonal(offset, dim1, dim2).map(Tensor::from_view)
+        self.as_view()
+            .diagonal(offset, dim1, dim2)
+            .map(Tensor::from_view)
     }
 
     /// Windows of `size` along a dim, `step` apart, as a last dim. Windows may overlap: writing through
@@ -225,7 +245,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unfold(&self, dim: isize, size: isize, step: isize) -> Result<Tensor> {
-        self.as_view().unfold(dim, size, step).map(Tensor::from_view)
+        self.as_view()
+            .unfold(dim, size, step)
+            .map(Tensor::from_view)
     }
 
     /// Exactly these sizes, strides and offset (the tensor's own for `None`) over the whole storage.
@@ -240,8 +262,15 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn as_strided(&self, sizes: impl AsRef<[isize]>, strides: impl AsRef<[isize]>, offset: Option<isize>) -> Result<Tensor> {
-        self.as_view().as_strided(sizes.as_ref(), strides.as_ref(), offset).map(Tensor::from_view)
+    pub fn as_strided(
+        &self,
+        sizes: impl AsRef<[isize]>,
+        strides: impl AsRef<[isize]>,
+        offset: Option<isize>,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .as_strided(sizes.as_ref(), strides.as_ref(), offset)
+            .map(Tensor::from_view)
     }
 
     /// Without the dims of size 1.
@@ -273,7 +302,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn squeeze_dims(&self, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().squeeze_dims(dims.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .squeeze_dims(dims.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// With a dim of size 1 put in.
@@ -331,7 +362,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unflatten(&self, dim: isize, sizes: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().unflatten(dim, sizes.as_ref()).map(Tensor::from_view)
+        self.as_view()
+            .unflatten(dim, sizes.as_ref())
+            .map(Tensor::from_view)
     }
 
     /// Another tensor over the same elements.
@@ -450,7 +483,9 @@ impl Tensor {
     /// Sizes that do not add up to the dim's.
     #[track_caller]
     pub fn split_with_sizes(&self, sizes: impl AsRef<[isize]>, dim: isize) -> Result<Vec<Tensor>> {
-        self.as_view().split_with_sizes(sizes.as_ref(), dim).map(tensors)
+        self.as_view()
+            .split_with_sizes(sizes.as_ref(), dim)
+            .map(tensors)
     }
 
     /// At most so many pieces of equal size along a dim; there may be fewer.
@@ -498,8 +533,14 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn tensor_split<'a>(&self, sections: impl Into<Sections<'a>>, dim: isize) -> Result<Vec<Tensor>> {
-        self.as_view().tensor_split(sections.into(), dim).map(tensors)
+    pub fn tensor_split<'a>(
+        &self,
+        sections: impl Into<Sections<'a>>,
+        dim: isize,
+    ) -> Result<Vec<Tensor>> {
+        self.as_view()
+            .tensor_split(sections.into(), dim)
+            .map(tensors)
     }
 
     /// [`Tensor::tensor_split`] along dim 1, or dim 0 of a vector.
@@ -586,7 +627,11 @@ impl Tensor {
     /// Out of memory for the view itself.
     #[track_caller]
     pub fn atleast_1d(&self) -> Result<Tensor> {
-        if self.dim() == 0 { self.unsqueeze(0) } else { Ok(self.clone()) }
+        if self.dim() == 0 {
+            self.unsqueeze(0)
+        } else {
+            Ok(self.clone())
+        }
     }
 
     /// With at least two dims, new ones in front: itself when it has them.

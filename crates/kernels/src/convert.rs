@@ -329,11 +329,7 @@ fn f32_to_f16(v: f32) -> u16 {
 fn f32_to_bf16(v: f32) -> u16 {
     let bits = v.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-    (if v.is_nan() {
-        0x7fc0
-    } else {
-        rounded
-    }) as u16
+    (if v.is_nan() { 0x7fc0 } else { rounded }) as u16
 }
 
 /// Beyond the largest number, infinity included, PyTorch saturates.

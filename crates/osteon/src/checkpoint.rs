@@ -40,7 +40,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<BTreeMap<String, Tensor>> {
 /// # Errors
 /// As [`load`].
 #[track_caller]
-pub fn load_with(path: impl AsRef<Path>, options: &LoadOptions) -> Result<BTreeMap<String, Tensor>> {
+pub fn load_with(
+    path: impl AsRef<Path>,
+    options: &LoadOptions,
+) -> Result<BTreeMap<String, Tensor>> {
     let views = osteon_io::load(path, options)?;
     Ok(views
         .into_iter()
@@ -78,7 +81,9 @@ pub fn save_with<'a, N: AsRef<str>>(
     tensors: impl IntoIterator<Item = (N, &'a Tensor)>,
     options: &SaveOptions,
 ) -> Result<()> {
-    let views: Vec<_> =
-        tensors.into_iter().map(|(name, t)| (name.as_ref().to_owned(), t.as_view().clone())).collect();
+    let views: Vec<_> = tensors
+        .into_iter()
+        .map(|(name, t)| (name.as_ref().to_owned(), t.as_view().clone()))
+        .collect();
     osteon_io::save(path, &views, options)
 }

@@ -118,10 +118,11 @@ pub use osteon_autograd::{
 };
 pub use osteon_io::{LoadOptions, SaveOptions};
 pub use osteon_memory::{Origin, Site, Storage};
-pub use osteon_spec::{
-    Category, DType, Device, Error, Kind, Layout, MemoryFormat, OomReport, ReshapeInfo, Result, Scalar, Sections,
-};
 pub use osteon_spec::ops;
+pub use osteon_spec::{
+    Category, DType, Device, Error, Kind, Layout, MemoryFormat, OomReport, ReshapeInfo, Result,
+    Scalar, Sections,
+};
 pub use osteon_tensor::format::{PrintOptions, get_printoptions, set_printoptions};
 pub use osteon_tensor::{Data, Number, ReadGuard, WriteGuard};
 
@@ -129,8 +130,9 @@ pub use osteon_tensor::{Data, Number, ReadGuard, WriteGuard};
 pub mod memory {
     pub use osteon_memory::picture;
     pub use osteon_memory::{
-        Bytes, DiffEntry, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId, Stat, StatByPool, StorageInfo, TensorInfo,
-        allocated, bytes, empty_cache, map, max_allocated, reserved, reset_peak, scope, set_limit, stats,
+        Bytes, DiffEntry, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId, Stat, StatByPool,
+        StorageInfo, TensorInfo, allocated, bytes, empty_cache, map, max_allocated, reserved,
+        reset_peak, scope, set_limit, stats,
     };
 }
 
@@ -144,8 +146,8 @@ pub mod copies {
 /// What checkpoint files hold, learnt from their metadata; see [`files::catalog`].
 pub mod files {
     pub use osteon_io::{
-        ByteOrder, Catalog, CompactReport, DataLocation, Encoding, Format, Kept, StorageEntry, TensorEntry, Warning,
-        WarningKind, catalog, catalog_bytes, compact,
+        ByteOrder, Catalog, CompactReport, DataLocation, Encoding, Format, Kept, StorageEntry,
+        TensorEntry, Warning, WarningKind, catalog, catalog_bytes, compact,
     };
 }
 
@@ -169,7 +171,10 @@ macro_rules! assert_no_copy {
         let mark = $crate::copies::mark();
         let value = $block;
         let made = $crate::copies::since(&mark).on_this_thread();
-        assert!(made.is_empty() && made.missed() == 0, "copies were made:\n{made}");
+        assert!(
+            made.is_empty() && made.missed() == 0,
+            "copies were made:\n{made}"
+        );
         value
     }};
 }

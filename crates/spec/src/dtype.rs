@@ -230,7 +230,9 @@ impl DType {
         if a.is_float8() || b.is_float8() {
             return Err(Error::new(
                 Kind::DType,
-                format!("promotion for float8 types is not supported, attempted to promote {a} and {b}; cast one of them with to() first"),
+                format!(
+                    "promotion for float8 types is not supported, attempted to promote {a} and {b}; cast one of them with to() first"
+                ),
             ));
         }
         if a.is_wide_unsigned() || b.is_wide_unsigned() {
@@ -242,10 +244,16 @@ impl DType {
             }
             return Err(Error::new(
                 Kind::DType,
-                format!("promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}; cast one of them with to() first"),
+                format!(
+                    "promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}; cast one of them with to() first"
+                ),
             ));
         }
-        let (low, high) = if a.category() <= b.category() { (a, b) } else { (b, a) };
+        let (low, high) = if a.category() <= b.category() {
+            (a, b)
+        } else {
+            (b, a)
+        };
         Ok(match (low.category(), high.category()) {
             (l, h) if l == h => match (a, b) {
                 // The one pair of integers where neither holds the other.

@@ -38,10 +38,7 @@ impl Layout {
         if self.strides()[last] != 1 {
             return fail(Kind::Layout, "stride(-1) must be 1".into());
         }
-        let (mut sizes, mut strides) = (
-            copied(self.sizes()),
-            copied(self.strides()),
-        );
+        let (mut sizes, mut strides) = (copied(self.sizes()), copied(self.strides()));
         if shrinks {
             for stride in &mut strides[..last] {
                 *stride = Layout::stride_of(*stride, ratio);
@@ -149,11 +146,7 @@ impl Layout {
 
     fn part(&self, i: usize) -> Result<Layout> {
         let offset = self.offset().saturating_mul(2).saturating_add(i);
-        Layout::new(
-            copied(self.sizes()),
-            self.doubled_strides(),
-            offset,
-        )
+        Layout::new(copied(self.sizes()), self.doubled_strides(), offset)
     }
 
     fn doubled_strides(&self) -> Dims {

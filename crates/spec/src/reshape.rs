@@ -284,11 +284,7 @@ impl Layout {
             self.view_strides(shape)?
         };
         // L1: the rank was checked. L2: the product is the same. L3: so are the positions reached.
-        Ok(Layout::new_unchecked(
-            copied(shape),
-            strides,
-            self.offset(),
-        ))
+        Ok(Layout::new_unchecked(copied(shape), strides, self.offset()))
     }
 
     /// The strides of a non-empty layout in another shape.

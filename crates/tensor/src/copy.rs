@@ -6,9 +6,7 @@ use crate::elementwise::{check_broadcasts_to, other_device};
 use crate::write;
 use osteon_memory::copies::{self, CopyEnd};
 use osteon_memory::{CopyReason, Site};
-use osteon_spec::{
-    DType, Dims, Layout, MemoryFormat, Placed, ReshapeInfo, Result, reached_bytes,
-};
+use osteon_spec::{DType, Dims, Layout, MemoryFormat, Placed, ReshapeInfo, Result, reached_bytes};
 use std::panic::Location;
 
 /// Moves the elements of `src`, broadcast and cast, into `dst`, and says so in the copy log. All copies of
@@ -36,7 +34,11 @@ impl View {
         reason: CopyReason,
         op: &'static str,
     ) -> Result<View> {
-        copies::check(reason, op, format_args!("{} {} to {layout}", self.dtype(), self.layout()))?;
+        copies::check(
+            reason,
+            op,
+            format_args!("{} {} to {layout}", self.dtype(), self.layout()),
+        )?;
         let to = View::alloc(layout, dtype, &self.device(), op)?;
         transfer(&to, self, reason, op, Location::caller())?;
         Ok(to)
@@ -123,10 +125,16 @@ impl View {
         let dense = if self.layout().is_contiguous() {
             self.clone()
         } else {
-            let layout = self.layout().like(MemoryFormat::Contiguous).map_err(|e| e.op("ravel"))?;
+            let layout = self
+                .layout()
+                .like(MemoryFormat::Contiguous)
+                .map_err(|e| e.op("ravel"))?;
             self.copied(layout, self.dtype(), CopyReason::Reshape, "ravel")?
         };
-        dense.with_layout(dense.layout().view(&[-1]).map_err(|e| e.op("ravel"))?, "ravel")
+        dense.with_layout(
+            dense.layout().view(&[-1]).map_err(|e| e.op("ravel"))?,
+            "ravel",
+        )
     }
 
     /// The elements cast to a dtype: itself when it has it, else a copy in the same order of dims.
@@ -135,7 +143,11 @@ impl View {
     /// Out of memory.
     #[track_caller]
     pub fn to_dtype(&self, dtype: DType) -> Result<View> {
-        if dtype == self.dtype() { Ok(self.clone()) } else { self.to_dtype_copy(dtype) }
+        if dtype == self.dtype() {
+            Ok(self.clone())
+        } else {
+            self.to_dtype_copy(dtype)
+        }
     }
 
     /// The elements cast to a dtype in a new storage, also when they have it.
@@ -171,12 +183,17 @@ impl View {
         }
         let (sizes, strides) = (self.shape(), self.stride());
         // Each element once: expanded dims shrink to one step, to be expanded again.
-        let core: Dims =
-            sizes.iter().zip(strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).collect();
-        let core_layout =
-            Layout::new(core, Dims::from_slice(strides), self.storage_offset())?;
+        let core: Dims = sizes
+            .iter()
+            .zip(strides)
+            .map(|(&n, &s)| if s == 0 { n.min(1) } else { n })
+            .collect();
+        let core_layout = Layout::new(core, Dims::from_slice(strides), self.storage_offset())?;
         let dense = core_layout.like(MemoryFormat::Preserve)?;
-        let span = self.layout().required_len().saturating_sub(self.storage_offset());
+        let span = self
+            .layout()
+            .required_len()
+            .saturating_sub(self.storage_offset());
         if self.numel() > 0 && span < dense.numel() {
             // Windows that overlap: the stretch that they share is smaller than all of them laid out.
             let stretch = self.as_strided(&[span as isize], &[1], None)?;

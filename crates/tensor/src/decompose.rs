@@ -51,11 +51,15 @@ impl Batch {
     where
         T: Number + ComplexField,
     {
-        let elements = view.to_dtype(T::DTYPE)?.to_vec::<T>().map_err(|e| e.op(op))?;
+        let elements = view
+            .to_dtype(T::DTYPE)?
+            .to_vec::<T>()
+            .map_err(|e| e.op(op))?;
         // The library's own memory is not fallible: it needs about twice this much.
         drop(reserved::<[T; 3]>(elements.len(), op)?);
         let size = self.rows * self.columns;
-        let one = |i| DMatrix::from_row_slice(self.rows, self.columns, &elements[i * size..][..size]);
+        let one =
+            |i| DMatrix::from_row_slice(self.rows, self.columns, &elements[i * size..][..size]);
         Ok((0..self.count).map(one).collect())
     }
 }

@@ -60,8 +60,16 @@ pub(crate) struct Indexed<'a> {
 
 impl Indexed<'_> {
     /// Runs it, and counts a write of `dst` unless that is fresh.
-    pub(crate) fn run(&self, what: Move<'_>, dst: &View, src: Arg<'_>, op: &'static str) -> Result<()> {
-        backend(dst.device()).indexed(what, dst, src, self).map_err(|e| e.op(op))
+    pub(crate) fn run(
+        &self,
+        what: Move<'_>,
+        dst: &View,
+        src: Arg<'_>,
+        op: &'static str,
+    ) -> Result<()> {
+        backend(dst.device())
+            .indexed(what, dst, src, self)
+            .map_err(|e| e.op(op))
     }
 }
 
@@ -70,11 +78,19 @@ fn as_dims(view: &View) -> (Dims, Dims) {
     if view.dim() == 0 {
         return (Dims::from_elem(1, 1), Dims::from_elem(1, 1));
     }
-    (Dims::from_slice(view.shape()), Dims::from_slice(view.stride()))
+    (
+        Dims::from_slice(view.shape()),
+        Dims::from_slice(view.stride()),
+    )
 }
 
 /// Checks an index tensor's dtype and device.
-pub(crate) fn check_index(index: &View, of: &View, allow_int32: bool, op: &'static str) -> Result<()> {
+pub(crate) fn check_index(
+    index: &View,
+    of: &View,
+    allow_int32: bool,
+    op: &'static str,
+) -> Result<()> {
     if index.device() != of.device() {
         return Err(other_device(of.device(), index.device()).op(op));
     }
@@ -82,8 +98,16 @@ pub(crate) fn check_index(index: &View, of: &View, allow_int32: bool, op: &'stat
         DType::I64 => Ok(()),
         DType::I32 if allow_int32 => Ok(()),
         other => {
-            let wanted = if allow_int32 { "int64 or int32" } else { "int64" };
-            Err(Error::new(Kind::DType, format!("the index must be {wanted}, got {other}")).op(op))
+            let wanted = if allow_int32 {
+                "int64 or int32"
+            } else {
+                "int64"
+            };
+            Err(Error::new(
+                Kind::DType,
+                format!("the index must be {wanted}, got {other}"),
+            )
+            .op(op))
         }
     }
 }
@@ -116,11 +140,21 @@ fn check_same_dtype(dst: &View, src: &View, op: &'static str) -> Result<()> {
 }
 
 /// The walk of rows along `dim`: positions are rows, a slice is all the rest. `None` for a side that is one number.
-fn rows(n: usize, dim: usize, dst: Option<(&Dims, &Dims)>, src: Option<(&Dims, &Dims)>, get: bool) -> (Walk, Walk) {
+fn rows(
+    n: usize,
+    dim: usize,
+    dst: Option<(&Dims, &Dims)>,
+    src: Option<(&Dims, &Dims)>,
+    get: bool,
+) -> (Walk, Walk) {
     let (mut positions, mut slice) = (Walk::default(), Walk::default());
     let stride = |side: Option<(&Dims, &Dims)>, d: usize| side.map_or(0, |(_, strides)| strides[d]);
     // Along `dim` the indexed side moves by the index alone.
-    let (to, from) = if get { (stride(dst, dim), 0) } else { (0, stride(src, dim)) };
+    let (to, from) = if get {
+        (stride(dst, dim), 0)
+    } else {
+        (0, stride(src, dim))
+    };
     positions.push(n, to, from);
     let sizes = if get { src.or(dst) } else { dst.or(src) };
     if let Some((sizes, _)) = sizes {
@@ -163,9 +197,25 @@ impl View {
         let kind = (self.dtype(), self.device());
         let out = target(given, Layout::contiguous(&shape)?, kind, &[self, index], op)?;
         let (out_sizes, out_strides) = as_dims(&out);
-        let (positions, slice) = rows(n, d, Some((&out_sizes, &out_strides)), Some((&sizes, &strides)), true);
-        let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: false }];
-        Indexed { positions, slice, pointers: &pointers }.run(Move::Get, &out, self.into(), op)?;
+        let (positions, slice) = rows(
+            n,
+            d,
+            Some((&out_sizes, &out_strides)),
+            Some((&sizes, &strides)),
+            true,
+        );
+        let pointers = [Pointer {
+            index,
+            size: sizes[d],
+            stride: strides[d],
+            wrap: false,
+        }];
+        Indexed {
+            positions,
+            slice,
+            pointers: &pointers,
+        }
+        .run(Move::Get, &out, self.into(), op)?;
         written(given);
         Ok(out)
     }
@@ -195,7 +245,8 @@ impl View {
     /// As there; another shape or dtype; overlap.
     #[track_caller]
     pub fn gather_out(&self, dim: isize, index: &View, out: &View) -> Result<()> {
-        self.gathered(dim, index, false, Some(out), "gather_out").map(drop)
+        self.gathered(dim, index, false, Some(out), "gather_out")
+            .map(drop)
     }
 
     /// [`View::gather`], where negative indices may count from the end.
@@ -215,7 +266,13 @@ impl View {
         }
         let given = out;
         let kind = (self.dtype(), self.device());
-        let out = target(given, Layout::contiguous(index.shape())?, kind, &[self, index], op)?;
+        let out = target(
+            given,
+            Layout::contiguous(index.shape())?,
+            kind,
+            &[self, index],
+            op,
+        )?;
         if index.numel() == 0 {
             written(given);
             return Ok(out);
@@ -228,16 +285,29 @@ impl View {
             positions.push(n, out_strides[i], if i == d { 0 } else { strides[i] });
         }
         let index = &index.reshaped_vector()?;
-        let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap }];
-        Indexed { positions, slice: Walk::default(), pointers: &pointers }
-            .run(Move::Get, &out, self.into(), op)?;
+        let pointers = [Pointer {
+            index,
+            size: sizes[d],
+            stride: strides[d],
+            wrap,
+        }];
+        Indexed {
+            positions,
+            slice: Walk::default(),
+            pointers: &pointers,
+        }
+        .run(Move::Get, &out, self.into(), op)?;
         written(given);
         Ok(out)
     }
 
     /// A rank-0 index as a vector of one.
     fn reshaped_vector(&self) -> Result<View> {
-        if self.dim() == 0 { self.unsqueeze(0) } else { Ok(self.clone()) }
+        if self.dim() == 0 {
+            self.unsqueeze(0)
+        } else {
+            Ok(self.clone())
+        }
     }
 
     /// Writes one number into the rows of a dim that a vector of indices names.
@@ -254,13 +324,18 @@ impl View {
         write::check_apart(self, index, op)?;
         let (sizes, strides) = as_dims(self);
         let (positions, slice) = rows(index.numel(), d, Some((&sizes, &strides)), None, false);
-        let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: true }];
-        Indexed { positions, slice, pointers: &pointers }.run(
-            Move::Set,
-            self,
-            Arg::Number(value),
-            op,
-        )?;
+        let pointers = [Pointer {
+            index,
+            size: sizes[d],
+            stride: strides[d],
+            wrap: true,
+        }];
+        Indexed {
+            positions,
+            slice,
+            pointers: &pointers,
+        }
+        .run(Move::Set, self, Arg::Number(value), op)?;
         self.storage().bump_version();
         Ok(())
     }
@@ -274,7 +349,14 @@ impl View {
         let op = "index_add_";
         alpha.check_fits(self.dtype()).map_err(|e| e.op(op))?;
         let numbers = [alpha];
-        self.index_rows(dim, index, source, Move::Reduce(BinaryOp::AddScaled, &numbers), true, op)
+        self.index_rows(
+            dim,
+            index,
+            source,
+            Move::Reduce(BinaryOp::AddScaled, &numbers),
+            true,
+            op,
+        )
     }
 
     /// Writes the rows of `source` into the rows of a dim that a vector of indices names; of an index
@@ -306,7 +388,10 @@ impl View {
         let ((sizes, strides), (source_sizes, source_strides)) = (as_dims(self), as_dims(source));
         let n = index.numel();
         let fits = sizes.len() == source_sizes.len()
-            && source_sizes.iter().enumerate().all(|(i, &s)| s == if i == d { n } else { sizes[i] });
+            && source_sizes
+                .iter()
+                .enumerate()
+                .all(|(i, &s)| s == if i == d { n } else { sizes[i] });
         if !fits {
             return Err(Error::new(
                 Kind::Shape,
@@ -333,8 +418,18 @@ impl View {
             Some((&source_sizes, &source_strides)),
             false,
         );
-        let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: false }];
-        Indexed { positions, slice, pointers: &pointers }.run(what, self, source.into(), op)?;
+        let pointers = [Pointer {
+            index,
+            size: sizes[d],
+            stride: strides[d],
+            wrap: false,
+        }];
+        Indexed {
+            positions,
+            slice,
+            pointers: &pointers,
+        }
+        .run(what, self, source.into(), op)?;
         self.storage().bump_version();
         Ok(())
     }
@@ -419,8 +514,17 @@ impl View {
                 positions.push(n, if i == d { 0 } else { strides[i] }, source_strides[i]);
             }
             let index = &index.reshaped_vector()?;
-            let pointers = [Pointer { index, size: sizes[d], stride: strides[d], wrap: false }];
-            let places = Indexed { positions, slice: Walk::default(), pointers: &pointers };
+            let pointers = [Pointer {
+                index,
+                size: sizes[d],
+                stride: strides[d],
+                wrap: false,
+            }];
+            let places = Indexed {
+                positions,
+                slice: Walk::default(),
+                pointers: &pointers,
+            };
             if let Some(first) = first {
                 let mut places = places.clone();
                 places.positions.strides[1].fill(0);
@@ -437,7 +541,11 @@ impl View {
 fn check_places(of: &View, index: &View, dim: usize, op: &'static str) -> Result<()> {
     let (sizes, index_sizes) = (as_dims(of).0, as_dims(index).0);
     let fits = sizes.len() == index_sizes.len()
-        && index_sizes.iter().zip(&sizes).enumerate().all(|(d, (i, s))| d == dim || i <= s);
+        && index_sizes
+            .iter()
+            .zip(&sizes)
+            .enumerate()
+            .all(|(d, (i, s))| d == dim || i <= s);
     if fits {
         return Ok(());
     }

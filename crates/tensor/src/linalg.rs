@@ -8,8 +8,7 @@ use crate::write;
 use crate::{Call, Compute, Op};
 use osteon_kernels::{BinaryOp, UnaryOp};
 use osteon_spec::{
-    Category, DType, Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes,
-    wrap_dim,
+    Category, DType, Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes, wrap_dim,
 };
 
 /// The factors of `input` and of the product in a sum of both.

@@ -83,11 +83,15 @@ impl View {
     pub fn allclose(&self, other: &View, rtol: f64, atol: f64) -> Result<bool> {
         let op = "allclose";
         if self.dtype().is_complex() || other.dtype().is_complex() {
-            return Err(Error::new(Kind::DType, "not defined for complex; use view_as_real()").op(op));
+            return Err(
+                Error::new(Kind::DType, "not defined for complex; use view_as_real()").op(op),
+            );
         }
         let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(op))?;
         let wide = |v: &View| {
-            v.with_layout(v.layout().expand_to(&shape)?, op)?.to_dtype(DType::F64)?.to_vec::<f64>()
+            v.with_layout(v.layout().expand_to(&shape)?, op)?
+                .to_dtype(DType::F64)?
+                .to_vec::<f64>()
         };
         let close = |(a, b): (f64, f64)| a == b || (a - b).abs() <= atol + rtol * b.abs();
         Ok(wide(self)?.into_iter().zip(wide(other)?).all(|(a, b)| {
@@ -98,7 +102,9 @@ impl View {
 
     /// Calls `look` with a way to read single elements, all from one moment.
     pub(crate) fn peek(&self, op: &'static str, look: &mut dyn FnMut(&Peek<'_>)) -> Result<()> {
-        backend(self.device()).peek(self, look).map_err(|e| e.op(op))
+        backend(self.device())
+            .peek(self, look)
+            .map_err(|e| e.op(op))
     }
 
     /// The tensor as PyTorch prints it, with what a layer above adds.

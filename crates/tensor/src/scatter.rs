@@ -143,7 +143,13 @@ impl View {
         let (of, indices) = self.by_number(index, op)?;
         let lookup = Lookup::new(&of, &indices, op)?;
         let layout = Layout::contiguous(index.shape()).map_err(|e| e.op(op))?;
-        let to = target(out, layout, (self.dtype(), self.device()), &[self, index], op)?;
+        let to = target(
+            out,
+            layout,
+            (self.dtype(), self.device()),
+            &[self, index],
+            op,
+        )?;
         lookup.run(Move::Get, &of, (&to).into(), op)?;
         written(out);
         Ok(to)

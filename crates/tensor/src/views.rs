@@ -108,7 +108,12 @@ impl View {
     /// Out of memory, for the view itself.
     #[track_caller]
     pub fn detach(&self) -> Result<View> {
-        View::new(self.storage().clone(), self.layout().clone(), self.dtype(), "detach")
+        View::new(
+            self.storage().clone(),
+            self.layout().clone(),
+            self.dtype(),
+            "detach",
+        )
     }
 
     /// Without the dims of size 1. Copies nothing.
@@ -159,7 +164,11 @@ impl View {
         if self.dtype().is_complex() {
             return Ok(());
         }
-        Err(Error::new(Kind::DType, format!("needs a complex tensor, got {}", self.dtype())).op(op))
+        Err(Error::new(
+            Kind::DType,
+            format!("needs a complex tensor, got {}", self.dtype()),
+        )
+        .op(op))
     }
 
     /// Real and imaginary parts as a last dim of size 2. Copies nothing.
@@ -183,11 +192,18 @@ impl View {
         if !matches!(self.dtype(), DType::F32 | DType::F64) {
             return Err(Error::new(
                 Kind::DType,
-                format!("needs float32 or float64, got {}; cast with to() first", self.dtype()),
+                format!(
+                    "needs float32 or float64, got {}; cast with to() first",
+                    self.dtype()
+                ),
             )
             .op(op));
         }
-        self.retyped(self.layout().view_as_complex()?, self.dtype().to_complex(), op)
+        self.retyped(
+            self.layout().view_as_complex()?,
+            self.dtype().to_complex(),
+            op,
+        )
     }
 
     /// The real parts: a view of a complex tensor, a real tensor itself. Copies nothing.

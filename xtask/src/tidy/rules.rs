@@ -74,7 +74,9 @@ pub fn unsafe_places(tree: &Tree) -> Found {
     let mut found = Vec::new();
     for file in tree.rust() {
         let path = file.path.as_str();
-        if UNSAFE_CRATES.iter().any(|c| path.starts_with(c)) || UNSAFE_FILES.iter().any(|f| path.starts_with(f)) {
+        if UNSAFE_CRATES.iter().any(|c| path.starts_with(c))
+            || UNSAFE_FILES.iter().any(|f| path.starts_with(f))
+        {
             continue;
         }
         let code = code_only(&file.text);
@@ -288,7 +290,11 @@ pub fn operations_page(tree: &Tree) -> Found {
     let right = !table || page == Some(&codegen::page());
     Ok((!right)
         .then(|| {
-            whole("ops-page", codegen::PAGE, "is out of date: run `cargo xtask codegen`".to_owned())
+            whole(
+                "ops-page",
+                codegen::PAGE,
+                "is out of date: run `cargo xtask codegen`".to_owned(),
+            )
         })
         .into_iter()
         .collect())

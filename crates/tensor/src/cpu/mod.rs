@@ -15,7 +15,10 @@ use crate::View;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
-use osteon_kernels::{self as kernels, Axis, BinaryOp, CompareOp, Kernel, NormalizeOp, Pick, Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value, Divisor, Pooling};
+use osteon_kernels::{
+    self as kernels, Axis, BinaryOp, CompareOp, Divisor, Kernel, NormalizeOp, Pick, Pooling,
+    Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value,
+};
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
 use std::array;
