@@ -179,7 +179,7 @@ impl Tensor {
         View::choose(condition.as_view(), a, b).map(Tensor::from_view)
     }
 
-    /// [`Tensor::where`](Tensor::r#where) of two operands that may both be numbers.
+    /// [`Tensor::where`] of two operands that may both be numbers.
     ///
     /// # Errors
     /// As there.

@@ -348,7 +348,7 @@ fn conv<const N: usize>(
     for d in 0..N {
         contract.sum(weight.shape()[d + 2], w[d + 2], s[d + 2] * dilation[d]);
     }
-    contract.into_view(&out.unflatten(1, &[groups as isize, each as isize])?)?;
+    contract.write_to(&out.unflatten(1, &[groups as isize, each as isize])?)?;
     checked.finish(out, op)
 }
 
@@ -448,7 +448,7 @@ fn conv_transpose<const N: usize>(
         for (d, (count, apart, back)) in taps.into_iter().enumerate() {
             contract.sum(count, w[d + 2] * apart, (s[d + 2] * back).wrapping_neg());
         }
-        contract.into_view(&part)?;
+        contract.write_to(&part)?;
     }
     checked.finish(out, op)
 }

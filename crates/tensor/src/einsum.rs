@@ -303,5 +303,5 @@ fn pair(a: &View, b: &View, done: &[usize]) -> Result<View> {
             contract.keep(size(d), stride(&a, d), stride(&b, d));
         }
     }
-    contract.into_layout(layout)
+    contract.laid_out(layout)
 }

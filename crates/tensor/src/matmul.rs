@@ -66,21 +66,21 @@ impl<'a> Contract<'a> {
     #[track_caller]
     pub(crate) fn fresh(&self) -> Result<View> {
         let layout = Layout::contiguous(&self.shape).map_err(|e| e.op(self.op))?;
-        self.into_layout(layout)
+        self.laid_out(layout)
     }
 
     /// The result in a new storage of this layout, which has its shape.
     #[track_caller]
-    pub(crate) fn into_layout(&self, layout: Layout) -> Result<View> {
+    pub(crate) fn laid_out(&self, layout: Layout) -> Result<View> {
         check_factors(self.lhs, self.rhs, self.op)?;
         let (dtype, device) = (self.lhs.dtype(), self.lhs.device());
         let out = View::alloc(layout, dtype, &device, self.op)?;
-        self.into_view(&out)?;
+        self.write_to(&out)?;
         Ok(out)
     }
 
     /// The result into a view of its shape and dtype that shares no byte with the factors.
-    pub(crate) fn into_view(&self, out: &View) -> Result<()> {
+    pub(crate) fn write_to(&self, out: &View) -> Result<()> {
         let backend = backend(out.device());
         if self.summed.iter().any(|(size, _)| *size == 0) || out.numel() == 0 {
             return backend
@@ -197,7 +197,7 @@ pub(crate) fn product_as(
     contract.sum(lhs.summed.0, lhs.summed.1, rhs.summed.1);
     match layout {
         None => contract.fresh(),
-        Some(layout) => contract.into_layout(layout),
+        Some(layout) => contract.laid_out(layout),
     }
 }
 
