@@ -41,6 +41,7 @@ const RULES: &[Rule] = &[
             "nn.functional.conv1d",
             "nn.functional.conv2d",
             "nn.functional.linear",
+            "nn.functional.rms_norm",
             "nn.functional.tanhshrink",
             "pow",
             "reciprocal",
