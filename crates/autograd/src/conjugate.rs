@@ -38,6 +38,15 @@ impl Tensor {
     ///
     /// # Errors
     /// A vector; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[[1f32, 2.0], [3.0, 4.0]]])?.view_as_complex()?;
+    /// let y = x.mH()?;
+    /// assert_eq!(y.shape(), [2, 1]);
+    /// assert_eq!(y.imag()?.to_vec::<f32>()?, [-2.0, -4.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn mH(&self) -> Result<Tensor> {
@@ -53,6 +62,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::mH`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.adjoint()?.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// assert!(x.adjoint()?.shares_storage(&x));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn adjoint(&self) -> Result<Tensor> {
         self.mH()
@@ -62,6 +79,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Another number of dims; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[[1f32, 2.0], [3.0, 4.0]]])?.view_as_complex()?;
+    /// assert_eq!(x.H()?.imag()?.to_vec::<f32>()?, [-2.0, -4.0]);
+    /// assert!(x.unsqueeze(0)?.H().is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn H(&self) -> Result<Tensor> {
@@ -76,6 +101,13 @@ impl Tensor {
     }
 
     /// Itself: conjugation is never put off.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1f32, 2.0]])?.view_as_complex()?.conj()?;
+    /// assert!(x.resolve_conj().is(&x));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn resolve_conj(&self) -> Tensor {
         self.clone()
     }

@@ -39,6 +39,16 @@ impl Tensor {
     ///
     /// # Errors
     /// A format that does not suit the rank; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::MemoryFormat;
+    /// let x = Tensor::arange(0, 8, 1)?.view([1, 2, 2, 2])?;
+    /// let y = x.copy_in(MemoryFormat::ChannelsLast)?;
+    /// assert_eq!(y.stride(), [8, 1, 4, 2]);
+    /// assert!(y.equal(&x)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn copy_in(&self, format: MemoryFormat) -> Result<Tensor> {
         self.as_view().copy(format).map(Tensor::from_view)
@@ -67,6 +77,16 @@ impl Tensor {
     ///
     /// # Errors
     /// A format that does not suit the rank; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::MemoryFormat;
+    /// let x = Tensor::arange(0, 8, 1)?.view([1, 2, 2, 2])?;
+    /// let y = x.contiguous_in(MemoryFormat::ChannelsLast)?;
+    /// assert_eq!(y.stride(), [8, 1, 4, 2]);
+    /// assert!(y.contiguous_in(MemoryFormat::ChannelsLast)?.is(&y));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn contiguous_in(&self, format: MemoryFormat) -> Result<Tensor> {
         self.same_or(self.as_view().contiguous(format)?)
@@ -115,6 +135,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A start after the end; as [`Tensor::reshape`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::arange(0, 12, 1)?.view([2, 3, 2])?;
+    /// assert_eq!(x.flatten(1, -1)?.shape(), [2, 6]);
+    /// assert!(x.flatten(0, 1)?.shares_storage(&x) && x.flatten(2, 2)?.is(&x));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn flatten(&self, start_dim: isize, end_dim: isize) -> Result<Tensor> {
         self.same_or(self.as_view().flatten(start_dim, end_dim)?)
@@ -125,6 +153,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A copy inside `copies::forbid()`; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert!(x.ravel()?.shares_storage(&x));
+    /// assert_eq!(x.t()?.ravel()?.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn ravel(&self) -> Result<Tensor> {
         self.as_view().ravel().map(Tensor::from_view)
@@ -155,6 +191,15 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// let y = x.to_copy(DType::I64)?;
+    /// assert!(y.equal(&x)? && !y.shares_storage(&x));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn to_copy(&self, dtype: DType) -> Result<Tensor> {
         self.as_view().to_dtype_copy(dtype).map(Tensor::from_view)

@@ -43,6 +43,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::from_vec`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::from_slice(&[1i64, 2, 3, 4], [2, 2])?;
+    /// assert_eq!(x.select(1, 0)?.to_vec::<i64>()?, [1, 3]);
+    /// assert!(Tensor::from_slice(&[1i64, 2, 3], [2, 2]).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn from_slice<T: Number>(values: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor> {
         View::from_slice(values, shape.as_ref(), &Device::cpu()).map(Tensor::from_view)
@@ -52,6 +60,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A shape that overflows; out of memory, with a report.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::empty([2, 3], DType::F64, &Device::cpu())?;
+    /// assert_eq!((x.stride(), x.nbytes()), (&[3, 1][..], 48));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn empty(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
         View::empty(shape.as_ref(), dtype, device).map(Tensor::from_view)
@@ -78,6 +94,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::empty`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::ones([2, 2], DType::I64, &Device::cpu())?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 1, 1, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn ones(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
         View::ones(shape.as_ref(), dtype, device).map(Tensor::from_view)
@@ -87,6 +111,15 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::empty`]; a number that the dtype cannot hold.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::full([3], 2.5, DType::F64, &Device::cpu())?;
+    /// assert_eq!(x.to_vec::<f64>()?, [2.5, 2.5, 2.5]);
+    /// assert!(Tensor::full([3], 300, DType::U8, &Device::cpu()).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn full(
         shape: impl AsRef<[usize]>,
@@ -122,6 +155,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::arange`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::arange_in(3, 0, -1, DType::F32, &Device::cpu())?;
+    /// assert_eq!(x.to_vec::<f32>()?, [3.0, 2.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn arange_in(
         start: impl Into<Scalar>,
@@ -138,6 +179,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::empty`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::linspace(0, 1, 5, DType::F64, &Device::cpu())?;
+    /// assert_eq!(x.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn linspace(
         start: impl Into<Scalar>,
@@ -177,6 +226,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::empty`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::eye(2, DType::I64, &Device::cpu())?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 0, 0, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn eye(n: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         View::eye(n, n, dtype, device).map(Tensor::from_view)
@@ -186,6 +243,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::eye_rectangular(2, 3, DType::I64, &Device::cpu())?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 0, 0, 0, 1, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn eye_rectangular(n: usize, m: usize, dtype: DType, device: &Device) -> Result<Tensor> {
         View::eye(n, m, dtype, device).map(Tensor::from_view)
@@ -195,6 +260,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::full`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::{DType, Device};
+    /// let x = Tensor::scalar_tensor(3, DType::F32, &Device::cpu())?;
+    /// assert_eq!((x.dim(), x.item::<f32>()?), (0, 3.0));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn scalar_tensor(
         value: impl Into<Scalar>,
@@ -208,6 +281,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?.t()?;
+    /// let z = x.zeros_like(None)?;
+    /// assert_eq!((z.stride(), z.to_vec::<i64>()?), (x.stride(), vec![0; 6]));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn zeros_like(&self, dtype: Option<DType>) -> Result<Tensor> {
         self.filled_like(Scalar::Bool(false), dtype, "zeros_like")
@@ -217,6 +298,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// assert_eq!(x.ones_like(Some(DType::F32))?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn ones_like(&self, dtype: Option<DType>) -> Result<Tensor> {
         self.filled_like(Scalar::Bool(true), dtype, "ones_like")
@@ -226,6 +315,15 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::full`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// assert_eq!(x.full_like(7, None)?.to_vec::<i64>()?, [7, 7]);
+    /// assert_eq!(x.full_like(0.5, Some(DType::F64))?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn full_like(&self, value: impl Into<Scalar>, dtype: Option<DType>) -> Result<Tensor> {
         self.filled_like(value.into(), dtype, "full_like")
@@ -242,6 +340,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([5i64])?.new_zeros([2])?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn new_zeros(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
         Tensor::zeros(shape, self.dtype(), &self.device())
@@ -251,6 +355,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::ones`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([5f32])?.new_ones([2])?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn new_ones(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
         Tensor::ones(shape, self.dtype(), &self.device())
@@ -260,6 +370,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::full`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([5i64])?.new_full([2], 7)?.to_vec::<i64>()?, [7, 7]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn new_full(&self, shape: impl AsRef<[usize]>, value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(shape, value, self.dtype(), &self.device())
@@ -269,6 +385,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::empty`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?.t()?;
+    /// let y = x.empty_like()?;
+    /// assert_eq!((y.shape(), y.stride()), (&[3, 2][..], &[1, 3][..]));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
         let layout = self.layout().like(MemoryFormat::Preserve)?;

@@ -26,6 +26,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A guard in the way; read-only memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// a.select(1, 0)?.zero_()?;
+    /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 0, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn zero_(&self) -> Result<()> {
         self.as_view().zero_()
     }
@@ -52,6 +60,14 @@ impl Tensor {
     /// # Errors
     /// A mask of another dtype or shape; a number that the dtype cannot hold; a tensor that overlaps
     /// itself (PyTorch would write elements that the mask did not select).
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2, 3])?;
+    /// a.masked_fill_(&Tensor::new([true, false, true])?, 0i64)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
         self.as_view()
             .masked_fill_(mask.as_view(), value.into().arg())
@@ -62,6 +78,14 @@ impl Tensor {
     /// # Errors
     /// An index out of range, or a list that is no int64 or int32 vector; a number that the dtype cannot
     /// hold.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// a.index_fill_(1, &Tensor::new([0i64, 2])?, 0)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 0, 0, 5, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn index_fill_(&self, dim: isize, index: &Tensor, value: impl Into<Scalar>) -> Result<()> {
         self.as_view()
             .index_fill_(dim, index.as_view(), value.into())
@@ -71,6 +95,14 @@ impl Tensor {
     ///
     /// # Errors
     /// An index out of range; a source of another shape or dtype; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2, 3])?;
+    /// a.index_add_(0, &Tensor::new([0i64, 2, 0])?, &Tensor::new([1i64, 2, 3])?, 10)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [41, 2, 23]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn index_add_(
         &self,
         dim: isize,
@@ -87,6 +119,14 @@ impl Tensor {
     ///
     /// # Errors
     /// An index out of range; a source of another shape or dtype; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// a.index_copy_(0, &Tensor::new([1i64, 0])?, &Tensor::new([[5i64, 6], [7, 8]])?)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [7, 8, 5, 6]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn index_copy_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
         self.as_view()
             .index_copy_(dim, index.as_view(), source.as_view())
@@ -97,6 +137,14 @@ impl Tensor {
     ///
     /// # Errors
     /// An index out of range; shapes that do not fit; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[0i64, 0, 0], [0, 0, 0]])?;
+    /// a.scatter_(1, &Tensor::new([[2i64], [0]])?, &Tensor::new([[5i64], [6]])?)?;
+    /// assert_eq!(a.to_vec::<i64>()?, [0, 0, 5, 6, 0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn scatter_<'a>(
         &self,
         dim: isize,
@@ -133,6 +181,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::t`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// a.t_()?;
+    /// assert_eq!(a.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn t_(&mut self) -> Result<()> {
         let view = self.as_view().t()?;
@@ -143,6 +199,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::squeeze`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::new([[[1i64], [2]]])?;
+    /// a.squeeze_()?;
+    /// assert_eq!(a.shape(), [2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn squeeze_(&mut self) -> Result<()> {
         let view = self.as_view().squeeze()?;
@@ -153,6 +217,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::squeeze_dims`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::new([[[1i64], [2]]])?;
+    /// a.squeeze_dims_([0, 1])?;
+    /// assert_eq!(a.shape(), [2, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn squeeze_dims_(&mut self, dims: impl AsRef<[isize]>) -> Result<()> {
         let view = self.as_view().squeeze_dims(dims.as_ref())?;
@@ -163,6 +235,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::unsqueeze`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::new([1i64, 2])?;
+    /// a.unsqueeze_(-1)?;
+    /// assert_eq!(a.shape(), [2, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn unsqueeze_(&mut self, dim: isize) -> Result<()> {
         let view = self.as_view().unsqueeze(dim)?;
@@ -173,6 +253,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::as_strided`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mut a = Tensor::arange(0, 6, 1)?;
+    /// a.as_strided_([2, 2], [3, 1], Some(1))?;
+    /// assert_eq!(a.to_vec::<i64>()?, [1, 2, 4, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn as_strided_(
         &mut self,
@@ -221,6 +309,15 @@ impl Tensor {
     ///
     /// # Errors
     /// Another dtype or device.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (mut a, b) = (Tensor::new([1i64])?, Tensor::new([[2i64, 3]])?);
+    /// a.set_(&b)?;
+    /// assert!(a.shares_storage(&b));
+    /// assert_eq!(a.shape(), [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn set_(&mut self, source: &Tensor) -> Result<()> {
         let view = self.as_view().set_like(source.as_view())?;
@@ -232,6 +329,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Another device; lists of different length; memory that is not ours to grow; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (mut a, b) = (Tensor::new([1i64])?, Tensor::arange(0, 6, 1)?);
+    /// a.set_storage_(b.storage(), 1, [2, 2], [3, 1])?;
+    /// assert_eq!(a.to_vec::<i64>()?, [1, 2, 4, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn set_storage_(
         &mut self,

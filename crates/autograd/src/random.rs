@@ -37,6 +37,16 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::rand`].
+    ///
+    /// ```
+    /// # use osteon_autograd::{Tensor, manual_seed};
+    /// # use osteon_spec::{DType, Device};
+    /// manual_seed(7);
+    /// let x = Tensor::randn([10_000], DType::F64, &Device::cpu())?.to_vec::<f64>()?;
+    /// assert!((x.iter().sum::<f64>() / 1e4).abs() < 0.1);
+    /// assert!((x.iter().map(|v| v * v).sum::<f64>() / 1e4 - 1.0).abs() < 0.1);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn randn(shape: impl AsRef<[usize]>, dtype: DType, device: &Device) -> Result<Tensor> {
         View::random(
@@ -53,6 +63,16 @@ impl Tensor {
     ///
     /// # Errors
     /// An empty range; integers that the dtype cannot hold; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Tensor, manual_seed};
+    /// # use osteon_spec::{DType, Device};
+    /// manual_seed(7);
+    /// let x = Tensor::randint(-2, 3, [100], DType::I64, &Device::cpu())?;
+    /// assert!(x.to_vec::<i64>()?.iter().all(|n| (-2..3).contains(n)));
+    /// assert!(Tensor::randint(3, 3, [1], DType::I64, &Device::cpu()).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn randint(
         low: i64,
@@ -75,6 +95,16 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Tensor, manual_seed};
+    /// # use osteon_spec::Device;
+    /// manual_seed(7);
+    /// let mut x = Tensor::randperm(5, &Device::cpu())?.to_vec::<i64>()?;
+    /// x.sort();
+    /// assert_eq!(x, [0, 1, 2, 3, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn randperm(n: usize, device: &Device) -> Result<Tensor> {
         View::randperm(n, device).map(Tensor::from_view)
@@ -84,6 +114,15 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::rand`].
+    ///
+    /// ```
+    /// # use osteon_autograd::{Tensor, manual_seed};
+    /// manual_seed(7);
+    /// let x = Tensor::new([[0f32, 0.0, 0.0], [0.0, 0.0, 0.0]])?.t()?.rand_like()?;
+    /// assert_eq!(x.stride(), [1, 3]);
+    /// assert!(x.to_vec::<f32>()?.iter().all(|v| (0.0..1.0).contains(v)));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
         self.like(Distribution::Uniform(0.0, 1.0), "rand_like")
@@ -93,6 +132,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::rand`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[0f32, 0.0, 0.0], [0.0, 0.0, 0.0]])?.t()?.randn_like()?;
+    /// assert_eq!((x.shape(), x.stride()), (&[3, 2][..], &[1, 3][..]));
+    /// assert!(Tensor::new([0i64])?.randn_like().is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
         self.like(Distribution::Normal(0.0, 1.0), "randn_like")
@@ -112,6 +159,13 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not one of floats; out of memory. A probability outside of 0 to 1 counts as the nearer end.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let p = Tensor::new([0f32, 1.0, 0.0])?;
+    /// assert_eq!(p.bernoulli()?.to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn bernoulli(&self) -> Result<Tensor> {
         self.rand_like()
@@ -124,6 +178,15 @@ impl Tensor {
     ///
     /// # Errors
     /// A probability outside of 0 to 1; overlap; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([5i64, 6])?;
+    /// x.bernoulli_(1.0)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 1]);
+    /// assert!(x.bernoulli_(1.5).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn bernoulli_(&self, p: f64) -> Result<()> {
         self.as_view()
             .random_(Distribution::Bernoulli(p), "bernoulli_")
@@ -133,6 +196,15 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not one of floats; an empty range; overlap; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Tensor, manual_seed};
+    /// manual_seed(7);
+    /// let x = Tensor::new([0f64; 100])?;
+    /// x.uniform_(-2.0, 3.0)?;
+    /// assert!(x.to_vec::<f64>()?.iter().all(|v| (-2.0..3.0).contains(v)));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn uniform_(&self, from: f64, to: f64) -> Result<()> {
         self.as_view()
             .random_(Distribution::Uniform(from, to), "uniform_")
@@ -142,6 +214,15 @@ impl Tensor {
     ///
     /// # Errors
     /// A dtype that is not one of floats; a negative deviation; overlap; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0f64, 0.0])?;
+    /// x.normal_(3.0, 0.0)?;
+    /// assert_eq!(x.to_vec::<f64>()?, [3.0, 3.0]);
+    /// assert!(x.normal_(0.0, -1.0).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn normal_(&self, mean: f64, std: f64) -> Result<()> {
         self.as_view()
             .random_(Distribution::Normal(mean, std), "normal_")

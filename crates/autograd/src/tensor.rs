@@ -29,12 +29,25 @@ pub struct Tensor {
 
 impl Tensor {
     /// A tensor that has no history.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let view = osteon_tensor::View::from_data(&[1i64, 2], &osteon_spec::Device::cpu())?;
+    /// assert_eq!(Tensor::from_view(view).to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn from_view(view: View) -> Tensor {
         Tensor { view }
     }
 
     /// The view that the tensor is. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.as_view().to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn as_view(&self) -> &View {
         &self.view
@@ -46,6 +59,13 @@ impl Tensor {
     }
 
     /// The sizes. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!((x.shape(), x.t()?.shape()), (&[2, 3][..], &[3, 2][..]));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.view.shape()
@@ -55,6 +75,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A dim out of range.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!((x.size(0)?, x.size(-1)?), (2, 3));
+    /// assert!(x.size(2).is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn size(&self, dim: isize) -> Result<usize> {
         let d = osteon_spec::wrap_dim(dim, self.dim()).map_err(|e| e.op("size"))?;
         self.shape().get(d).copied().ok_or_else(|| {
@@ -64,36 +92,78 @@ impl Tensor {
     }
 
     /// The strides, in elements. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!((x.stride(), x.t()?.stride()), (&[3, 1][..], &[1, 3][..]));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn stride(&self) -> &[usize] {
         self.view.stride()
     }
 
     /// The first element's position in the storage, in elements. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.select(0, 1)?.storage_offset(), 3);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn storage_offset(&self) -> usize {
         self.view.storage_offset()
     }
 
     /// Sizes, strides and offset. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.narrow(1, 1, 2)?.layout().required_len(), 6);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn layout(&self) -> &Layout {
         self.view.layout()
     }
 
     /// The number of dimensions. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!((x.dim(), x.select(0, 0)?.dim(), Tensor::new(1i64)?.dim()), (2, 1, 0));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn dim(&self) -> usize {
         self.view.dim()
     }
 
     /// The number of elements. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!((x.numel(), Tensor::new(1i64)?.numel()), (6, 1));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn numel(&self) -> usize {
         self.view.numel()
     }
 
     /// Bytes of one element. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64])?.element_size(), 8);
+    /// assert_eq!(Tensor::new([true])?.element_size(), 1);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn element_size(&self) -> usize {
         self.view.element_size()
@@ -101,18 +171,39 @@ impl Tensor {
 
     /// `numel · element_size`, as if every element had bytes of its own; what is really in use,
     /// [`Storage::nbytes`] says. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64])?.expand([1000])?;
+    /// assert_eq!((x.nbytes(), x.storage().nbytes()), (8000, 8));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn nbytes(&self) -> usize {
         self.view.nbytes()
     }
 
     /// The elements' type. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// assert_eq!(Tensor::new([1i64])?.dtype(), DType::I64);
+    /// assert_eq!(Tensor::new([1f32])?.dtype(), DType::F32);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn dtype(&self) -> DType {
         self.view.dtype()
     }
 
     /// Where the storage is. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64])?.device(), osteon_spec::Device::cpu());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn device(&self) -> Device {
         self.view.device()
@@ -120,6 +211,14 @@ impl Tensor {
 
     /// The first element's address; null for a tensor without elements, as in PyTorch. Safe to get, unsafe to
     /// read through. Equal addresses prove little: identity is the storage's id.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2, 3])?;
+    /// assert_eq!(a.select(0, 2)?.data_ptr().addr() - a.data_ptr().addr(), 16);
+    /// assert!(a.slice(0, 3..)?.data_ptr().is_null());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn data_ptr(&self) -> *const u8 {
         self.view.data_ptr()
@@ -141,18 +240,44 @@ impl Tensor {
     }
 
     /// How often the storage was written, through any tensor. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2])?;
+    /// let before = a.version();
+    /// a.select(0, 1)?.fill_(0)?;
+    /// assert_eq!(a.version(), before + 1);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn version(&self) -> u64 {
         self.view.version()
     }
 
     /// Whether the elements lie in row-major order without gaps. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2, 3], [4, 5, 6]])?;
+    /// assert!(x.is_contiguous() && !x.t()?.is_contiguous());
+    /// assert!(x.select(0, 1)?.is_contiguous());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         self.layout().is_contiguous()
     }
 
     /// Whether the elements lie densely in the order of a memory format. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::MemoryFormat;
+    /// let x = Tensor::arange(0, 16, 1)?.view([1, 4, 2, 2])?.permute([0, 3, 1, 2])?;
+    /// assert!(x.is_contiguous_in(MemoryFormat::ChannelsLast));
+    /// assert!(!x.is_contiguous_in(MemoryFormat::Contiguous));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
         match format {
             MemoryFormat::Contiguous => self.layout().is_contiguous(),
@@ -164,12 +289,28 @@ impl Tensor {
 
     /// Whether it was made as a view of another tensor (PyTorch's `_is_view`): by a view operation other than
     /// `detach` and `view_dtype`. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2])?;
+    /// assert!(!a.is_view() && a.slice(0, 1..)?.is_view());
+    /// assert!(!a.detach()?.is_view());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn is_view(&self) -> bool {
         self.view.is_view()
     }
 
     /// Whether both look at one storage. Free.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2])?;
+    /// assert!(a.select(0, 0)?.shares_storage(&a));
+    /// assert!(!a.copy()?.shares_storage(&a));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[inline]
     pub fn shares_storage(&self, other: &Tensor) -> bool {
         self.view.shares_storage(&other.view)
@@ -212,6 +353,14 @@ impl Tensor {
     ///
     /// # Errors
     /// `T` is not the dtype; a write guard is held; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.t()?.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// assert!(x.to_vec::<f32>().is_err());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
         self.view.to_vec()
     }
@@ -254,6 +403,16 @@ impl Tensor {
     ///
     /// # Errors
     /// `T` is not the dtype; any guard is held; the memory is read-only.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// let mut g = a.t()?.write::<i64>()?;
+    /// assert!(g.set([0, 1], 9) && a.to_vec::<i64>().unwrap_err().is_borrowed());
+    /// drop(g);
+    /// assert_eq!(a.to_vec::<i64>()?, [1, 2, 9, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn write<T: Number>(&self) -> Result<WriteGuard<T>> {
         self.view.write()
@@ -274,11 +433,27 @@ impl Tensor {
     }
 
     /// The name it was given.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let w = Tensor::new([1f32])?;
+    /// assert_eq!(w.name(), None);
+    /// assert_eq!(w.named("bias").name().as_deref(), Some("bias"));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn name(&self) -> Option<std::sync::Arc<str>> {
         self.view.viewer().label()
     }
 
     /// Whether two handles are of one tensor: the same view, gradient and history.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2])?;
+    /// assert!(a.clone().is(&a));
+    /// assert!(!a.alias()?.is(&a));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn is(&self, other: &Tensor) -> bool {
         self.view.viewer().is_same(other.view.viewer())
     }
@@ -287,6 +462,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Another device; a write guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let a = Tensor::new([1i64, 2])?;
+    /// assert!(a.equal(&Tensor::new([1i64, 2])?)?);
+    /// assert!(!a.equal(&Tensor::new([[1i64, 2]])?)? && !a.equal(&Tensor::new([1i64, 3])?)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         self.view.equal(&other.view)
     }
@@ -295,6 +478,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast; a write guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([1.0f64, 10.0])?, Tensor::new([1.0, 10.5])?);
+    /// assert!(a.allclose(&b, 0.1, 0.0)?);
+    /// assert!(!a.allclose(&b, 0.01, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
         self.view.allclose(&other.view, rtol, atol)
     }

@@ -112,6 +112,12 @@ impl Tensor {
     ///
     /// # Errors
     /// A dim out of range.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1i64, 2], [3, 4]])?.swapaxes(0, 1)?.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn swapaxes(&self, dim0: isize, dim1: isize) -> Result<Tensor> {
         self.as_view().transpose(dim0, dim1).map(Tensor::from_view)
@@ -121,6 +127,12 @@ impl Tensor {
     ///
     /// # Errors
     /// A dim out of range.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1i64, 2, 3]])?.swapdims(0, -1)?.shape(), [3, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn swapdims(&self, dim0: isize, dim1: isize) -> Result<Tensor> {
         self.as_view().transpose(dim0, dim1).map(Tensor::from_view)
@@ -168,6 +180,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Lists that differ in length or repeat a dim.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 6, 1)?.view([1, 2, 3])?.moveaxis([-1], [0])?.shape(), [3, 1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn moveaxis(
         &self,
@@ -344,6 +362,12 @@ impl Tensor {
     ///
     /// # Errors
     /// A size that is neither 1 nor the one asked for.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.broadcast_to([2, 2])?.to_vec::<i64>()?, [1, 2, 1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn broadcast_to(&self, sizes: impl AsRef<[isize]>) -> Result<Tensor> {
         self.as_view().expand(sizes.as_ref()).map(Tensor::from_view)
@@ -371,6 +395,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory for the view itself.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert!(Tensor::new([1i64, 2])?.alias()?.is_view());
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn alias(&self) -> Result<Tensor> {
         self.as_view().alias().map(Tensor::from_view)
@@ -414,6 +444,12 @@ impl Tensor {
     ///
     /// # Errors
     /// A real tensor.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1f32, 2.0]])?.view_as_complex()?.view_as_real()?.shape(), [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn view_as_real(&self) -> Result<Tensor> {
         self.as_view().view_as_real().map(Tensor::from_view)
@@ -456,6 +492,12 @@ impl Tensor {
     ///
     /// # Errors
     /// A real tensor.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1f32, 2.0]])?.view_as_complex()?.imag()?.to_vec::<f32>()?, [2.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn imag(&self) -> Result<Tensor> {
         self.as_view().imag().map(Tensor::from_view)
@@ -481,6 +523,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Sizes that do not add up to the dim's.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 5, 1)?.split_with_sizes([1, 4], 0)?[1].to_vec::<i64>()?, [1, 2, 3, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn split_with_sizes(&self, sizes: impl AsRef<[isize]>, dim: isize) -> Result<Vec<Tensor>> {
         self.as_view()
@@ -547,6 +595,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Too few dims, a count below 1, or one that does not divide the dim where that is asked for.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1i64, 2], [3, 4]])?.hsplit(2)?[1].to_vec::<i64>()?, [2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn hsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
         self.as_view().hsplit(sections.into()).map(tensors)
@@ -556,6 +610,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Too few dims, a count below 1, or one that does not divide the dim where that is asked for.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([[1i64, 2], [3, 4]])?.vsplit(2)?[1].to_vec::<i64>()?, [3, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn vsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
         self.as_view().vsplit(sections.into()).map(tensors)
@@ -565,6 +625,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Too few dims, a count below 1, or one that does not divide the dim where that is asked for.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 4, 1)?.view([1, 2, 2])?.dsplit(2)?[0].to_vec::<i64>()?, [0, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn dsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
         self.as_view().dsplit(sections.into()).map(tensors)
@@ -574,6 +640,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory for the view itself.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 6, 1)?.view([1, 2, 3])?.T()?.stride(), [1, 3, 6]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn T(&self) -> Result<Tensor> {
@@ -585,6 +657,12 @@ impl Tensor {
     ///
     /// # Errors
     /// A vector.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 6, 1)?.view([1, 2, 3])?.mT()?.shape(), [1, 3, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn mT(&self) -> Result<Tensor> {
@@ -598,6 +676,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::reshape`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 4, 1)?.reshape_as(&Tensor::new([[0u8, 0], [0, 0]])?)?.shape(), [2, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
         self.reshape(signed(other.shape()))
@@ -607,6 +691,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::view`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::arange(0, 4, 1)?.view_as(&Tensor::new([[0u8, 0], [0, 0]])?)?.stride(), [2, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
         self.view(signed(other.shape()))
@@ -616,6 +706,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::expand`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([5i64])?.expand_as(&Tensor::new([0u8; 3])?)?.to_vec::<i64>()?, [5, 5, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
         self.expand(signed(other.shape()))
@@ -625,6 +721,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory for the view itself.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new(7i64)?.atleast_1d()?.shape(), [1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn atleast_1d(&self) -> Result<Tensor> {
         if self.dim() == 0 {
@@ -638,6 +740,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory for the view itself.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.atleast_2d()?.shape(), [1, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn atleast_2d(&self) -> Result<Tensor> {
         match self.dim() {
@@ -651,6 +759,12 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory for the view itself.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2, 3])?.atleast_3d()?.shape(), [1, 3, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn atleast_3d(&self) -> Result<Tensor> {
         match self.dim() {
