@@ -27,6 +27,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; another shape or dtype; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, out) = (Tensor::new([10i64, 20, 30])?, Tensor::new([0i64, 0])?);
+    /// x.index_select_out(0, &Tensor::new([2i64, 0])?, &out)?;
+    /// assert_eq!(out.to_vec::<i64>()?, [30, 10]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn index_select_out(&self, dim: isize, index: &Tensor, out: &Tensor) -> Result<()> {
         let out = Some(out.as_view());
@@ -39,6 +47,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; another shape or dtype; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, out) = (Tensor::new([[1i64, 2], [3, 4]])?, Tensor::new([[0i64], [0]])?);
+    /// x.gather_out(1, &Tensor::new([[1i64], [0]])?, &out)?;
+    /// assert_eq!(out.to_vec::<i64>()?, [2, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn gather_out(&self, dim: isize, index: &Tensor, out: &Tensor) -> Result<()> {
         self.as_view()
@@ -49,6 +65,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; another shape or dtype; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, out) = (Tensor::new([[1i64, 2], [3, 4]])?, Tensor::new([0i64, 0])?);
+    /// x.take_out(&Tensor::new([3i64, 0])?, &out)?;
+    /// assert_eq!(out.to_vec::<i64>()?, [4, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn take_out(&self, index: &Tensor, out: &Tensor) -> Result<()> {
         self.as_view()
@@ -60,6 +84,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; another shape or dtype; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, out) = (Tensor::new([1i64, -2, 3])?, Tensor::new([0i64, 0])?);
+    /// x.masked_select_out(&x.gt(0)?, &out)?;
+    /// assert_eq!(out.to_vec::<i64>()?, [1, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn masked_select_out(&self, mask: &Tensor, out: &Tensor) -> Result<()> {
         self.as_view()
@@ -125,6 +157,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::nonzero`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let places = Tensor::new([0i64, 5, 0, 6])?.argwhere()?;
+    /// assert_eq!(places.shape(), [2, 1]);
+    /// assert_eq!(places.to_vec::<i64>()?, [1, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn argwhere(&self) -> Result<Tensor> {
         self.nonzero()

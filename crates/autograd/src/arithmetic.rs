@@ -15,9 +15,10 @@ pub enum Rounding {
     Floor,
 }
 
-/// `name name_ = |self, arguments| call;`: a call as a new tensor, and in place.
+/// `name name_ = |self, arguments| call;`: a call as a new tensor, and in place; before each name the documentation of
+/// its method, in place the example alone.
 macro_rules! calls {
-    ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident
+    ($($(#[doc = $doc:literal])+ $name:ident $(#[doc = $in_place_doc:literal])+ $in_place:ident
         = |$this:ident $(, $x:ident: $ty:ty)*| $call:expr;)*
     ) => {
         impl Tensor { $(
@@ -40,6 +41,8 @@ macro_rules! calls {
             /// # Errors
             /// Another shape than this tensor's; a result that its dtype cannot hold; overlap; a guard in the
             /// way.
+            ///
+            $(#[doc = $in_place_doc])+
             #[track_caller]
             #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
             pub fn $in_place<'a>(&'a self $(, $x: $ty)*) -> Result<()> {
@@ -66,16 +69,61 @@ const PROMOTED: Compute = Compute::Promoted;
 
 calls! {
     /// `self + alpha · other`.
-    add_scaled add_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([1i64, 2])?, Tensor::new([3i64, 4])?);
+    /// assert_eq!(x.add_scaled(&y, 10)?.to_vec::<i64>()?, [31, 42]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    add_scaled
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// x.add_scaled_(5, 2)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [11, 12]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    add_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
         Op::Binary(BinaryOp::AddScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
     );
     /// `self - alpha · other`. Not for `bool`.
-    sub_scaled sub_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([31i64, 42])?, Tensor::new([3i64, 4])?);
+    /// assert_eq!(x.sub_scaled(&y, 10)?.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    sub_scaled
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([11i64, 12])?;
+    /// x.sub_scaled_(5, 2)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    sub_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
         Op::Binary(BinaryOp::SubScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
     );
     /// The quotient rounded to an integer, in the dtype that the operands promote to. Integers are not divided by
     /// zero: that is an error.
-    div_rounding div_rounding_ = |x, other: impl Into<Operand<'a>>, rounding: Rounding| (
+    ///
+    /// ```
+    /// # use osteon_autograd::{Rounding, Tensor};
+    /// let x = Tensor::new([-7i64, 7])?;
+    /// assert_eq!(x.div_rounding(2, Rounding::Floor)?.to_vec::<i64>()?, [-4, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    div_rounding
+    /// ```
+    /// # use osteon_autograd::{Rounding, Tensor};
+    /// let x = Tensor::new([-7i64, 7])?;
+    /// x.div_rounding_(2, Rounding::Trunc)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [-3, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    div_rounding_ = |x, other: impl Into<Operand<'a>>, rounding: Rounding| (
         Op::Binary(match rounding {
             Rounding::Trunc => BinaryOp::DivTrunc,
             Rounding::Floor => BinaryOp::FloorDivide,
@@ -85,33 +133,123 @@ calls! {
         []
     );
     /// `self + value · a · b`.
-    addcmul addcmul_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([2i64, 3])?, Tensor::new([4i64, 5])?);
+    /// assert_eq!(Tensor::new([1i64, 1])?.addcmul(&a, &b, 2)?.to_vec::<i64>()?, [17, 31]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    addcmul
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, a) = (Tensor::new([1i64, 1])?, Tensor::new([2i64, 3])?);
+    /// x.addcmul_(&a, &a, 10)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [41, 91]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    addcmul_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
         Op::Ternary(TernaryOp::Addcmul), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
     );
     /// `self + value · a / b`, where `a` and `b` are not both integers.
-    addcdiv addcdiv_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([6f64, 1.0])?, Tensor::new([3f64, 4.0])?);
+    /// assert_eq!(Tensor::new([1f64, 1.0])?.addcdiv(&a, &b, 2)?.to_vec::<f64>()?, [5.0, 1.5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    addcdiv
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, a, b) = (Tensor::new([1f64])?, Tensor::new([6f64])?, Tensor::new([3f64])?);
+    /// x.addcdiv_(&a, &b, -1)?;
+    /// assert_eq!(x.to_vec::<f64>()?, [-1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    addcdiv_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
         Op::Ternary(TernaryOp::Addcdiv), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
     );
     /// From this tensor (weight 0) to `end` (weight 1). All tensors have one dtype.
-    lerp lerp_ = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, end) = (Tensor::new([0f64, 10.0])?, Tensor::new([4f64, 20.0])?);
+    /// assert_eq!(x.lerp(&end, 0.5)?.to_vec::<f64>()?, [2.0, 15.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    lerp
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, end) = (Tensor::new([0f64, 10.0])?, Tensor::new([4f64, 20.0])?);
+    /// x.lerp_(&end, 0.25)?;
+    /// assert_eq!(x.to_vec::<f64>()?, [1.0, 12.5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    lerp_ = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
         Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.arg(), end.arg(), weight_of(weight.into())?], []
     );
     /// The nearest multiple of `10^-decimals`, halves to even; for floats, and for integers without `decimals`.
-    round_decimals round_decimals_ = |x, decimals: i32| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1234f64, 1250.0, 1350.0])?;
+    /// assert_eq!(x.round_decimals(-2)?.to_vec::<f64>()?, [1200.0, 1200.0, 1400.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    round_decimals
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0.125f64, 2.0])?;
+    /// x.round_decimals_(2)?;
+    /// assert_eq!(x.to_vec::<f64>()?, [0.12, 2.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    round_decimals_ = |x, decimals: i32| (
         Op::Unary(if decimals == 0 { UnaryOp::Round } else { UnaryOp::RoundDecimals }),
         PROMOTED,
         [x.arg()],
         [10f64.powi(decimals.saturating_abs()).into(), f64::from(u8::from(decimals < 0)).into()]
     );
     /// `log(x / (1 - x))`, with `x` held between `eps` and `1 - eps` where an `eps` is given.
-    logit logit_ = |x, eps: Option<f64>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0.5f64, 1.0])?;
+    /// assert_eq!(x.logit(None)?.to_vec::<f64>()?, [0.0, f64::INFINITY]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    logit
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0.2f64, 0.9])?;
+    /// x.logit_(Some(0.5))?; // Holds both at 0.5.
+    /// assert_eq!(x.to_vec::<f64>()?, [0.0, 0.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    logit_ = |x, eps: Option<f64>| (
         Op::Unary(UnaryOp::Logit),
         Compute::Float,
         [x.arg()],
         [eps.unwrap_or(f64::NEG_INFINITY).into(), eps.map_or(f64::INFINITY, |e| 1.0 - e).into()]
     );
     /// With numbers in place of NaN (by default 0), `∞` and `-∞` (by default the largest finite numbers).
-    nan_to_num nan_to_num_ = |x, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>| (
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([f64::NAN, f64::INFINITY, 1.0])?;
+    /// assert_eq!(x.nan_to_num(None, Some(9.0), None)?.to_vec::<f64>()?, [0.0, 9.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    nan_to_num
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([f64::NAN, f64::NEG_INFINITY])?;
+    /// x.nan_to_num_(Some(1.0), None, Some(-9.0))?;
+    /// assert_eq!(x.to_vec::<f64>()?, [1.0, -9.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    nan_to_num_ = |x, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>| (
         Op::Unary(UnaryOp::NanToNum),
         PROMOTED,
         [x.arg()],
@@ -132,6 +270,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::sub`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 2])?.rsub(10, 2)?.to_vec::<i64>()?, [8, 6]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn rsub<'a>(
         &self,
@@ -173,6 +317,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::pow`]; a result that this dtype cannot hold; overlap; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2, 3])?;
+    /// x.pow_(3)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 8, 27]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn pow_<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<()> {
         let exponent = exponent.into().arg();
@@ -184,6 +336,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::pow`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([0i64, 1, 3])?.rpow(2)?.to_vec::<i64>()?, [1, 2, 8]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn rpow(&self, base: impl Into<Scalar>) -> Result<Tensor> {
         let args = [Arg::Number(base.into()), self.arg()];
@@ -217,6 +375,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::clamp`]; a result that this dtype cannot hold; overlap; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([-3i64, 1, 9])?;
+    /// x.clamp_(-1, 5)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [-1, 1, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn clamp_<'a>(
         &self,
@@ -241,6 +407,14 @@ impl Tensor {
     ///
     /// # Errors
     /// `bool`.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([-1i64, 2])?;
+    /// assert_eq!(x.positive()?.to_vec::<i64>()?, [-1, 2]);
+    /// assert!(x.positive()?.shares_storage(&x));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn positive(&self) -> Result<Tensor> {
         if self.dtype() == DType::Bool {
             return Err(Error::new(Kind::DType, "not defined for bool").op("positive"));
@@ -252,6 +426,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast; two dtypes; a negative tolerance; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([1f64, 2.0, f64::NAN])?, Tensor::new([1.05f64, 3.0, f64::NAN])?);
+    /// let close = a.isclose(&b, 0.1, 0.0, true)?;
+    /// assert_eq!(close.to_vec::<bool>()?, [true, false, true]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn isclose(&self, other: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
         let fail = |kind, message: String| Err(Error::new(kind, message).op("isclose"));
@@ -317,6 +499,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::complex`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let z = Tensor::polar(&Tensor::new([2f64])?, &Tensor::new([0f64])?)?;
+    /// assert_eq!(z.view_as_real()?.to_vec::<f64>()?, [2.0, 0.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
         let args = [abs.arg(), angle.arg()];
@@ -330,6 +519,13 @@ impl Tensor {
     ///
     /// # Errors
     /// A mask that is not `bool`; shapes that do not broadcast; a value that this dtype cannot hold.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, -2, 3])?;
+    /// assert_eq!(x.masked_fill(&x.lt(0)?, 0)?.to_vec::<i64>()?, [1, 0, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn masked_fill<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
         self.as_view()
@@ -341,6 +537,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A value that this dtype cannot hold; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// assert_eq!(x.fill(7)?.to_vec::<i64>()?, [7, 7]);
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn fill<'a>(&self, value: impl Into<Operand<'a>>) -> Result<Tensor> {
         self.as_view()
@@ -365,7 +569,7 @@ impl Tensor {
 
 /// One of the two bounds of a clamp.
 macro_rules! bounds {
-    ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident => $op:ident;)*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $(#[doc = $in_place_doc:literal])+ $in_place:ident => $op:ident;)*) => {
         impl Tensor { $(
             $(#[doc = $doc])+
             ///
@@ -381,6 +585,8 @@ macro_rules! bounds {
             ///
             /// # Errors
             /// As [`Tensor::clamp_`].
+            ///
+            $(#[doc = $in_place_doc])+
             #[track_caller]
             pub fn $in_place<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<()> {
                 let args = [self.arg(), self.bound(bound.into(), stringify!($in_place))?];
@@ -392,9 +598,37 @@ macro_rules! bounds {
 
 bounds! {
     /// Held at or above a number or a tensor.
-    clamp_min clamp_min_ => Maximum;
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([-3i64, 1])?.clamp_min(0)?.to_vec::<i64>()?, [0, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    clamp_min
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([-3i64, 1])?;
+    /// x.clamp_min_(&Tensor::new([-5i64, 2])?)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [-3, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    clamp_min_ => Maximum;
     /// Held at or below a number or a tensor.
-    clamp_max clamp_max_ => Minimum;
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([1i64, 9])?.clamp_max(5)?.to_vec::<i64>()?, [1, 5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    clamp_max
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 9])?;
+    /// x.clamp_max_(&Tensor::new([0i64, 10])?)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    clamp_max_ => Minimum;
 }
 
 /// The call of a power: of the common exponents as the operation that is exact and fast for them.

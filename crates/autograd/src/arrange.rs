@@ -25,6 +25,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than two dims; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.fliplr()?.to_vec::<i64>()?, [2, 1, 4, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn fliplr(&self) -> Result<Tensor> {
         self.flip([1]).map_err(|e| e.op("fliplr"))
@@ -34,6 +41,13 @@ impl Tensor {
     ///
     /// # Errors
     /// No dims; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.flipud()?.to_vec::<i64>()?, [3, 4, 1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn flipud(&self) -> Result<Tensor> {
         self.as_view().existing_dim(0, "flipud")?;
@@ -81,6 +95,13 @@ impl Tensor {
     ///
     /// # Errors
     /// A negative number; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.tile([2])?.to_vec::<i64>()?, [1, 2, 1, 2, 3, 4, 3, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn tile(&self, repeats: impl AsRef<[isize]>) -> Result<Tensor> {
         self.as_view().tile(repeats.as_ref()).map(Tensor::from_view)
@@ -109,6 +130,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Not one int64 or int32 number for each index (or one for all); a negative number; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let y = Tensor::new([7i64, 8])?.repeat_interleave_each(&Tensor::new([1i64, 3])?, None)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [7, 8, 8, 8]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: Option<isize>) -> Result<Tensor> {
         self.as_view()
@@ -138,6 +166,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than two dims; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.triu(0)?.to_vec::<i64>()?, [1, 2, 0, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn triu(&self, diagonal: isize) -> Result<Tensor> {
         self.as_view()
@@ -149,6 +184,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than two dims; a tensor that overlaps itself; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// x.tril_(-1)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 0, 3, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn tril_(&self, diagonal: isize) -> Result<()> {
         self.as_view().triangle_(Triangle::Lower(diagonal))
     }
@@ -157,6 +200,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than two dims; a tensor that overlaps itself; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// x.triu_(1)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 2, 0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn triu_(&self, diagonal: isize) -> Result<()> {
         self.as_view().triangle_(Triangle::Upper(diagonal))
     }
@@ -183,6 +234,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As there.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let y = Tensor::where_numbers(&Tensor::new([true, false])?, 7, 8)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [7, 8]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn where_numbers<'a>(
         condition: &Tensor,

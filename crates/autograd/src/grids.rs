@@ -68,6 +68,14 @@ impl Tensor {
     ///
     /// # Errors
     /// No tensors; no vectors; dtypes that differ; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([1i64, 2])?, Tensor::new([3i64, 4])?);
+    /// let rows = Tensor::cartesian_prod(&[&a, &b])?;
+    /// assert_eq!(rows.to_vec::<i64>()?, [1, 3, 1, 4, 2, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn cartesian_prod(tensors: &[&Tensor]) -> Result<Tensor> {
         if let Some(other) = tensors.iter().find(|t| t.dim() != 1) {
@@ -147,6 +155,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::Device;
+    /// let at = Tensor::triu_indices(2, 2, 0, &Device::cpu())?;
+    /// assert_eq!(at.to_vec::<i64>()?, [0, 0, 1, 0, 1, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn triu_indices(
         rows: usize,
@@ -192,6 +208,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64], [2]])?;
+    /// assert_eq!(x.diagflat(1)?.to_vec::<i64>()?, [0, 1, 0, 0, 0, 2, 0, 0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn diagflat(&self, offset: isize) -> Result<Tensor> {
         self.reshape([-1])?.diag(offset)
@@ -201,6 +224,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Dims that are the same or out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.diag_embed(0, -2, -1)?.to_vec::<i64>()?, [1, 0, 0, 2, 3, 0, 0, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn diag_embed(&self, offset: isize, dim1: isize, dim2: isize) -> Result<Tensor> {
         let op = "diag_embed";
@@ -331,6 +361,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; shapes that do not broadcast.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([0f64, 1.0, 3.0])?, Tensor::new([0f64, 2.0, 4.0])?);
+    /// assert_eq!(y.trapezoid_at(&x, -1)?.item::<f64>()?, 7.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn trapezoid_at(&self, x: &Tensor, dim: isize) -> Result<Tensor> {
         let d = self.as_view().existing_dim(dim, "trapezoid")? as isize;
@@ -357,6 +394,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than three dims; a factor of 0; channels that are no multiple of its square; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::arange(0, 8, 1)?.view([4, 1, 2])?.pixel_shuffle(2)?;
+    /// assert_eq!(x.shape(), [1, 2, 4]);
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 2, 1, 3, 4, 6, 5, 7]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn pixel_shuffle(&self, factor: usize) -> Result<Tensor> {
         let op = "pixel_shuffle";

@@ -32,6 +32,13 @@ pub enum Index {
 
 impl Index {
     /// The same slice in steps.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Index, Tensor};
+    /// let x = Tensor::arange(0, 5, 1)?;
+    /// assert_eq!(x.i([Index::from(1..5).step(2)])?.to_vec::<i64>()?, [1, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[must_use]
     pub fn step(self, by: isize) -> Index {
         match self {

@@ -49,6 +49,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cat`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([[1i64], [2]])?, Tensor::new([[3i64], [4]])?);
+    /// assert_eq!(Tensor::hstack(&[&a, &b])?.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
         let dim = if tensors.first().is_some_and(|t| t.dim() > 1) {
@@ -63,6 +70,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cat`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let stacked = Tensor::vstack(&[&Tensor::new([1i64, 2])?, &Tensor::new([3i64, 4])?])?;
+    /// assert_eq!(stacked.shape(), [2, 2]);
+    /// assert_eq!(stacked.to_vec::<i64>()?, [1, 2, 3, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
         Tensor::cat_each(tensors, 0, |t| t.atleast_2d())
@@ -72,6 +87,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::cat`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let stacked = Tensor::dstack(&[&Tensor::new([1i64, 2])?, &Tensor::new([3i64, 4])?])?;
+    /// assert_eq!(stacked.shape(), [1, 2, 2]);
+    /// assert_eq!(stacked.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
         Tensor::cat_each(tensors, 2, |t| t.atleast_3d())
@@ -132,6 +155,15 @@ impl Tensor {
     ///
     /// # Errors
     /// Shapes that do not broadcast.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([[1i64], [2]])?, Tensor::new([10i64, 20])?);
+    /// let list = Tensor::broadcast_tensors(&[&a, &b])?;
+    /// assert_eq!(list[0].to_vec::<i64>()?, [1, 1, 2, 2]);
+    /// assert_eq!(list[1].to_vec::<i64>()?, [10, 20, 10, 20]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn broadcast_tensors(list: &[&Tensor]) -> Result<Vec<Tensor>> {
         View::broadcast_tensors(&views(list)).map(tensors)

@@ -21,6 +21,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2, 3])?;
+    /// let y = x.index_fill(0, &Tensor::new([0i64, 2])?, 9)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [9, 2, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn index_fill(
         &self,
@@ -60,6 +68,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2, 3])?;
+    /// let y = x.index_copy(0, &Tensor::new([2i64, 0])?, &Tensor::new([10i64, 20])?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [20, 2, 10]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn index_copy(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         self.changed(MemoryFormat::Contiguous, |x| {
@@ -72,6 +88,15 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::index_put_`]; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{s, Tensor};
+    /// let x = Tensor::new([0i64, 0, 0])?;
+    /// let y = x.index_put(s![1..3], &Tensor::new([7i64, 8])?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [0, 7, 8]);
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn index_put(&self, index: impl AsRef<[Index]>, value: &Tensor) -> Result<Tensor> {
         self.changed(MemoryFormat::Preserve, |x| x.index_put_(index, value))
@@ -81,6 +106,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{s, Tensor};
+    /// let places = Tensor::new([0i64, 0])?;
+    /// let y = Tensor::new([1i64, 1])?.index_put_accumulate(s![&places], &Tensor::new(5i64)?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [11, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn index_put_accumulate(
         &self,
@@ -97,6 +130,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Another mask; a source of another dtype or with fewer elements than the mask selects; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, -2, -3])?;
+    /// x.masked_scatter_(&x.lt(0)?, &Tensor::new([8i64, 9])?)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 8, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn masked_scatter_(&self, mask: &Tensor, source: &Tensor) -> Result<()> {
         self.as_view()
@@ -107,6 +148,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; shapes that do not broadcast; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let mask = Tensor::new([[true, false], [false, true]])?;
+    /// let y = Tensor::new([1i64, 2])?.masked_scatter(&mask, &Tensor::new([8i64, 9])?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [8, 2, 1, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
         let [x, mask] = both(self, mask)?;
@@ -119,6 +168,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// let y = x.scatter(1, &Tensor::new([[1i64], [0]])?, 9)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [1, 9, 9, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn scatter<'a>(
         &self,
@@ -133,6 +190,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::scatter_`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// x.scatter_add_(0, &Tensor::new([0i64, 0, 1])?, &Tensor::new([10i64, 20, 30])?)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [31, 32]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn scatter_add_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
         self.as_view()
             .scatter_add_(dim, index.as_view(), source.as_view())
@@ -142,6 +207,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// let y = x.scatter_add(0, &Tensor::new([[1i64, 0]])?, &Tensor::new([[10i64, 20]])?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [1, 22, 13, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn scatter_add(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         self.changed(MemoryFormat::Contiguous, |x| {
@@ -180,6 +253,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Reduce, Tensor};
+    /// let (x, index) = (Tensor::new([2i64, 2])?, Tensor::new([0i64, 0])?);
+    /// let y = x.scatter_reduce(0, &index, &Tensor::new([3i64, 5])?, Reduce::Prod, false)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [15, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn scatter_reduce<'a>(
         &self,
@@ -215,6 +296,14 @@ impl Tensor {
     ///
     /// # Errors
     /// An index out of range, or not of int64; a source of another dtype or number of elements; overlap.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// x.put_(&Tensor::new([-1i64, 0])?, &Tensor::new([8i64, 9])?, false)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [9, 2, 3, 8]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn put_(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<()> {
         self.as_view()
@@ -225,6 +314,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2])?;
+    /// let y = x.put(&Tensor::new([0i64, 0])?, &Tensor::new([10i64, 20])?, true)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [31, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn put(&self, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
         self.changed(MemoryFormat::Preserve, |x| {
@@ -237,6 +334,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Ranks or sizes that do not fit; an index out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[3i64, 1], [2, 4]])?;
+    /// let sorted = x.take_along_dim(&x.argsort(1, false)?, Some(1))?;
+    /// assert_eq!(sorted.to_vec::<i64>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn take_along_dim(&self, index: &Tensor, dim: Option<isize>) -> Result<Tensor> {
         let (x, index, dim) = match dim {
@@ -284,6 +389,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A dim out of range; a step below 1; a source of another shape; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2, 3, 4])?;
+    /// let y = x.slice_scatter(&Tensor::new([8i64, 9])?, 0, .., 2)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [8, 2, 9, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn slice_scatter(
         &self,
@@ -299,6 +412,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Dims that are the same or out of range; a source of another shape; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// let y = x.diagonal_scatter(&Tensor::new([8i64, 9])?, 0, 0, 1)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [8, 2, 3, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn diagonal_scatter(
         &self,
@@ -316,6 +437,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A layout that the storage does not hold; a source of another shape; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2, 3, 4])?;
+    /// let y = x.as_strided_scatter(&Tensor::new([8i64, 9])?, [2], [2], Some(1))?;
+    /// assert_eq!(y.to_vec::<i64>()?, [1, 8, 3, 9]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn as_strided_scatter(
         &self,

@@ -65,6 +65,14 @@ impl Tensor {
     ///
     /// # Errors
     /// A dim out of range; complex elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let found = Tensor::new([[3i64, 4], [1, 2], [3, 4]])?.unique_dim(0)?;
+    /// assert_eq!(found.values.to_vec::<i64>()?, [1, 2, 3, 4]);
+    /// assert_eq!(found.counts.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn unique_dim(&self, dim: isize) -> Result<UniqueTensors> {
         self.as_view().unique_dim(dim, false).map(Into::into)
@@ -74,6 +82,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::unique`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let found = Tensor::new([1i64, 1, 2, 1])?.unique_consecutive()?;
+    /// assert_eq!(found.values.to_vec::<i64>()?, [1, 2, 1]);
+    /// assert_eq!(found.counts.to_vec::<i64>()?, [2, 1, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn unique_consecutive(&self) -> Result<UniqueTensors> {
         self.as_view().unique(true).map(Into::into)
@@ -83,6 +99,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::unique_dim`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let found = Tensor::new([[1i64, 1, 2], [3, 3, 3]])?.unique_consecutive_dim(1)?;
+    /// assert_eq!(found.values.to_vec::<i64>()?, [1, 2, 3, 3]);
+    /// assert_eq!(found.inverse.to_vec::<i64>()?, [0, 0, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn unique_consecutive_dim(&self, dim: isize) -> Result<UniqueTensors> {
         self.as_view().unique_dim(dim, true).map(Into::into)
@@ -138,6 +162,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Boundaries that are no vector, or of another dtype; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let edges = Tensor::new([1i64, 3, 5])?;
+    /// let buckets = Tensor::new([3i64, 6])?.bucketize(&edges, true)?;
+    /// assert_eq!(buckets.to_vec::<i64>()?, [2, 3]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn bucketize(&self, boundaries: &Tensor, right: bool) -> Result<Tensor> {
         let op = "bucketize";
@@ -291,6 +323,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As there; shares that are no vector of the same dtype.
+    ///
+    /// ```
+    /// # use osteon_autograd::{Interpolation, Tensor};
+    /// let (x, q) = (Tensor::new([0f64, 10.0, 30.0])?, Tensor::new([0.25f64, 1.0])?);
+    /// let found = x.quantiles(&q, None, false, Interpolation::Linear)?;
+    /// assert_eq!(found.to_vec::<f64>()?, [5.0, 30.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn quantiles(
         &self,
@@ -374,6 +414,12 @@ impl Tensor {
     ///
     /// # Errors
     /// `bool` or complex elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([4i64, 1, 3, 2])?.median()?.item::<i64>()?, 2);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn median(&self) -> Result<Tensor> {
         self.median_of_all(|x| x.median_dim(0, false))
@@ -383,6 +429,12 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::median`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// assert_eq!(Tensor::new([f64::NAN, 1.0, 5.0, 2.0])?.nanmedian()?.item::<f64>()?, 2.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn nanmedian(&self) -> Result<Tensor> {
         self.median_of_all(|x| x.nanmedian_dim(0, false))

@@ -31,6 +31,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::sort`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let order = Tensor::new([3i64, 1, 2])?.argsort(-1, true)?;
+    /// assert_eq!(order.to_vec::<i64>()?, [0, 2, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn argsort(&self, dim: isize, descending: bool) -> Result<Tensor> {
         Ok(self.sort(dim, descending)?.1)
@@ -40,6 +47,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::sort`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[3i64, 1], [2, 4]])?;
+    /// assert_eq!(x.msort()?.to_vec::<i64>()?, [2, 1, 3, 4]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn msort(&self) -> Result<Tensor> {
         Ok(self.sort(0, false)?.0)
@@ -66,6 +80,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer elements than that; a dim out of range; `bool` or complex elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (value, index) = Tensor::new([30i64, 10, 20])?.kthvalue(2, -1, false)?;
+    /// assert_eq!((value.item::<i64>()?, index.item::<i64>()?), (20, 2));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn kthvalue(&self, k: isize, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
         self.as_view().kthvalue(k, dim, keepdim).map(both)
@@ -75,6 +96,13 @@ impl Tensor {
     ///
     /// # Errors
     /// An empty dim; a dim out of range; `bool` or complex elements; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (value, index) = Tensor::new([40i64, 10, 30, 20])?.median_dim(-1, false)?;
+    /// assert_eq!((value.item::<i64>()?, index.item::<i64>()?), (20, 3));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn median_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
         self.as_view()
@@ -86,6 +114,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::median_dim`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (value, index) = Tensor::new([f64::NAN, 10.0, 50.0])?.nanmedian_dim(-1, false)?;
+    /// assert_eq!((value.item::<f64>()?, index.item::<i64>()?), (10.0, 1));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn nanmedian_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
         self.as_view()
