@@ -1,14 +1,19 @@
 //! Activations of neural networks: PyTorch's `nn.functional`, element by element.
 
 use crate::Tensor;
+use crate::elementwise::example;
 use osteon_spec::{Error, Kind, Result, Scalar};
 use osteon_tensor::{Arg, Call, Compute, Op, UnaryOp};
 
-/// `name name_(numbers) => operation, what it computes in, the numbers as the operation takes them;`
+/// `[values], (numbers) => [results]; name name_(numbers) => operation, what it computes in, the numbers as the operation
+/// takes them;` the values and the first numbers are the example.
 macro_rules! activations {
-    ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident ($($x:ident: $ty:ty),*)
-        => $op:ident, $compute:ident, $numbers:expr;)*
-    ) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        [$($at:tt)*], $given:tt => [$($y:tt)*];
+        $name:ident $in_place:ident ($($x:ident: $ty:ty),*)
+            => $op:ident, $compute:ident, $numbers:expr;
+    )*) => {
         impl Tensor { $(
             $(#[doc = $doc])+
             ///
@@ -16,6 +21,8 @@ macro_rules! activations {
             ///
             /// # Errors
             /// A dtype or numbers for which it is not defined; a guard in the way; out of memory.
+            ///
+            #[doc = example!(x = [$($at)*]; ; "x.", stringify!($name), stringify!($given), "?"; [$($y)*])]
             #[track_caller]
             pub fn $name(&self $(, $x: $ty)*) -> Result<Tensor> {
                 activations!(@call self, stringify!($name), $op, $compute, $numbers).fresh().map(Tensor::from_view)
@@ -25,6 +32,13 @@ macro_rules! activations {
             ///
             /// # Errors
             /// As out of place; a result that this dtype cannot hold; overlap.
+            ///
+            #[doc = example!(
+                x = [$($at)*];
+                "x.", stringify!($in_place), stringify!($given), "?;\n";
+                "x";
+                [$($y)*]
+            )]
             #[track_caller]
             pub fn $in_place(&self $(, $x: $ty)*) -> Result<()> {
                 activations!(@call self, stringify!($in_place), $op, $compute, $numbers).in_place(self.as_view())
@@ -44,30 +58,43 @@ macro_rules! activations {
 
 activations! {
     /// `x` held between 0 and 6.
+    [-1.0, 3.0, 8.0], () => [0.0, 3.0, 6.0];
     relu6 relu6_() => Hardtanh, Promoted, [Scalar::Int(0), Scalar::Int(6)];
     /// `x · Φ(x)`, with the distribution function of the normal distribution.
+    [0.0, 1.0], () => [0.0, 0.8413447460685429];
     gelu gelu_() => Gelu, Promoted, [];
     /// [`Tensor::gelu`] by the approximation with `tanh`.
+    [0.0, 1.0], () => [0.0, 0.8411919906082768];
     gelu_tanh gelu_tanh_() => GeluTanh, Promoted, [];
     /// `x · sigmoid(x)`.
+    [0.0, 1.0986122886681098], () => [0.0, 0.8239592165010823];
     silu silu_() => Silu, Promoted, [];
     /// `x · tanh(softplus(x))`.
+    [0.0, 0.6931471805599453], () => [0.0, 0.5545177444479562];
     mish mish_() => Mish, Promoted, [];
     /// `x`, or `alpha · (e^x - 1)` where it is negative.
+    [-0.6931471805599453, 3.0], (2.0) => [-1.0, 3.0];
     elu elu_(alpha: f64) => Elu, Promoted, [1.0, alpha, 1.0].map(Scalar::Float);
     /// `scale · elu(x, alpha)` with the constants of self-normalising networks.
+    [-0.6931471805599453, 1.0], () => [-0.8790496704236883, 1.0507009873554805];
     selu selu_() => Elu, Promoted, [SELU_SCALE, SELU_SCALE * SELU_ALPHA, 1.0].map(Scalar::Float);
     /// `x`, or `slope · x` where it is negative.
+    [-1.0, 2.0], (0.1) => [-0.1, 2.0];
     leaky_relu leaky_relu_(slope: f64) => LeakyRelu, Promoted, [Scalar::Float(slope)];
     /// `x · relu6(x + 3) / 6`.
+    [-4.0, 1.5, 5.0], () => [0.0, 1.125, 5.0];
     hardswish hardswish_() => Hardswish, Promoted, [];
     /// `relu6(x + 3) / 6`.
+    [-4.0, 0.0, 5.0], () => [0.0, 0.5, 1.0];
     hardsigmoid hardsigmoid_() => Hardsigmoid, Promoted, [];
     /// `x`, or 0 between `-lambda` and `lambda`.
+    [-1.0, 0.25, 2.0], (0.5) => [-1.0, 0.0, 2.0];
     hardshrink hardshrink_(lambda: f64) => Hardshrink, Promoted, [Scalar::Float(lambda)];
     /// `log(1 + e^(beta·x)) / beta`, and `x` where `beta·x` is above the threshold.
+    [0.0, 30.0], (1.0, 20.0) => [0.6931471805599453, 30.0];
     softplus softplus_(beta: f64, threshold: f64) => Softplus, Promoted, [beta, threshold].map(Scalar::Float);
     /// `log(sigmoid(x))`.
+    [0.0, 1.0986122886681098], () => [-0.6931471805599453, -0.2876820724517809];
     logsigmoid logsigmoid_() => LogSigmoid, Promoted, [];
 }
 
@@ -76,9 +103,12 @@ const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 
 /// The same for activations that check their numbers or dtype first.
 macro_rules! checked {
-    ($($(#[doc = $doc:literal])+ $name:ident $in_place:ident ($($x:ident: $ty:ty),*)
-        => $op:ident, $compute:ident, |$this:ident| $numbers:expr;)*
-    ) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        [$($at:tt)*], $given:tt => [$($y:tt)*];
+        $name:ident $in_place:ident ($($x:ident: $ty:ty),*)
+            => $op:ident, $compute:ident, |$this:ident| $numbers:expr;
+    )*) => {
         impl Tensor { $(
             $(#[doc = $doc])+
             ///
@@ -86,6 +116,8 @@ macro_rules! checked {
             ///
             /// # Errors
             /// A dtype or numbers for which it is not defined; a guard in the way; out of memory.
+            ///
+            #[doc = example!(x = [$($at)*]; ; "x.", stringify!($name), stringify!($given), "?"; [$($y)*])]
             #[track_caller]
             pub fn $name(&self $(, $x: $ty)*) -> Result<Tensor> {
                 let $this = self;
@@ -97,6 +129,13 @@ macro_rules! checked {
             ///
             /// # Errors
             /// As out of place; a result that this dtype cannot hold; overlap.
+            ///
+            #[doc = example!(
+                x = [$($at)*];
+                "x.", stringify!($in_place), stringify!($given), "?;\n";
+                "x";
+                [$($y)*]
+            )]
             #[track_caller]
             pub fn $in_place(&self $(, $x: $ty)*) -> Result<()> {
                 let $this = self;
@@ -109,6 +148,7 @@ macro_rules! checked {
 
 checked! {
     /// `x` held between two numbers, which are cast to its dtype.
+    [-3.0, 0.5, 2.0], (-1.0, 1.0) => [-1.0, 0.5, 1.0];
     hardtanh hardtanh_(min: impl Into<Scalar>, max: impl Into<Scalar>) => Hardtanh, Promoted, |x| {
         let [min, max] = [min.into(), max.into()].map(|n| n.saturate(x.dtype()));
         let real = |n: Scalar| match n {
@@ -124,6 +164,7 @@ checked! {
         }
     };
     /// `x`, or `alpha · (e^(x/alpha) - 1)` where it is negative.
+    [-1.3862943611198906, 3.0], (2.0) => [-1.0, 3.0];
     celu celu_(alpha: f64) => Elu, Promoted, |_x| {
         if alpha == 0.0 {
             Err(Error::new(Kind::Value, "alpha must not be 0"))
@@ -132,6 +173,7 @@ checked! {
         }
     };
     /// `x` nearer to 0 by `lambda`, and 0 between `-lambda` and `lambda`.
+    [-1.0, 0.25, 2.0], (0.5) => [-0.5, 0.0, 1.5];
     softshrink softshrink_(lambda: f64) => Softshrink, Promoted, |_x| {
         if lambda >= 0.0 {
             Ok([Scalar::Float(lambda)])
@@ -140,6 +182,7 @@ checked! {
         }
     };
     /// `x`, or `value` where it is not above `threshold`; both are cast to its dtype.
+    [0.5, 2.0], (1.0, -7.0) => [-7.0, 2.0];
     threshold threshold_(threshold: impl Into<Scalar>, value: impl Into<Scalar>) => Threshold, Promoted, |x| {
         let numbers = [threshold.into(), value.into()];
         numbers.iter().try_for_each(|n| n.check_fits(x.dtype())).map(|()| numbers)
@@ -151,6 +194,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::abs`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([-1.0f64, 3.0])?;
+    /// assert_eq!(x.softsign()?.to_vec::<f64>()?, [-0.5, 0.75]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn softsign(&self) -> Result<Tensor> {
         self.div(&self.abs()?.add(1)?)
@@ -160,6 +210,13 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::sub`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0.6931471805599453f64])?; // the logarithm of 2, whose tanh is 0.6
+    /// assert!(x.tanhshrink()?.allclose(&Tensor::new([0.0931471805599453])?, 1e-12, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn tanhshrink(&self) -> Result<Tensor> {
         self.sub(&self.tanh()?)

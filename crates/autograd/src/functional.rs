@@ -43,6 +43,14 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
 ///
 /// # Errors
 /// Shapes, groups or dtypes that do not fit; a kernel larger than the padded input; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Conv}};
+/// let (x, w) = (Tensor::new([[1f32, 2.0, 4.0]])?, Tensor::new([[[1f32, 10.0]]])?);
+/// let y = functional::conv1d(&x, &w, None, &Conv::default())?;
+/// assert_eq!(y.to_vec::<f32>()?, [21.0, 42.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn conv1d(
     input: &Tensor,
@@ -88,6 +96,14 @@ pub fn conv2d(
 ///
 /// # Errors
 /// As [`conv1d`].
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, ConvTranspose}};
+/// let (x, w) = (Tensor::new([[[[1f32, 2.0]]]])?, Tensor::new([[[[1f32, 10.0]]]])?);
+/// let y = functional::conv_transpose2d(&x, &w, None, &ConvTranspose::default())?;
+/// assert_eq!(y.to_vec::<f32>()?, [1.0, 12.0, 20.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn conv_transpose2d(
     input: &Tensor,
@@ -126,6 +142,14 @@ pub fn max_pool2d(input: &Tensor, how: &Pool<2>) -> Result<Tensor> {
 ///
 /// # Errors
 /// As [`max_pool2d`].
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
+/// let x = Tensor::new([[[1f32, 5.0], [3.0, 2.0]]])?;
+/// let (max, at) = functional::max_pool2d_with_indices(&x, &Pool::new([2, 2]))?;
+/// assert_eq!((max.item::<f32>()?, at.item::<i64>()?), (5.0, 1));
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn max_pool2d_with_indices(input: &Tensor, how: &Pool<2>) -> Result<(Tensor, Tensor)> {
     input.as_view().max_pool2d(how, true).map(both)
@@ -135,6 +159,13 @@ pub fn max_pool2d_with_indices(input: &Tensor, how: &Pool<2>) -> Result<(Tensor,
 ///
 /// # Errors
 /// As [`max_pool2d`], of ranks 2 and 3; integers, as in PyTorch.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
+/// let x = Tensor::new([[1f32, 5.0, 3.0, 2.0]])?;
+/// assert_eq!(functional::max_pool1d(&x, &Pool::new([2]))?.to_vec::<f32>()?, [5.0, 3.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn max_pool1d(input: &Tensor, how: &Pool<1>) -> Result<Tensor> {
     input
@@ -147,6 +178,14 @@ pub fn max_pool1d(input: &Tensor, how: &Pool<1>) -> Result<Tensor> {
 ///
 /// # Errors
 /// As [`max_pool2d`], of ranks 2 and 3.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
+/// let x = Tensor::new([[1f32, 5.0, 3.0, 2.0]])?;
+/// let (_, at) = functional::max_pool1d_with_indices(&x, &Pool::new([2]))?;
+/// assert_eq!(at.to_vec::<i64>()?, [1, 2]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn max_pool1d_with_indices(input: &Tensor, how: &Pool<1>) -> Result<(Tensor, Tensor)> {
     input.as_view().max_pool1d(how, true).map(both)
@@ -162,6 +201,14 @@ fn both((out, at): (View, Option<View>)) -> (Tensor, Tensor) {
 ///
 /// # Errors
 /// As [`max_pool2d`]; integers other than `int64`.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Average, Pool}};
+/// let x = Tensor::new([[[1f32, 5.0], [4.0, 2.0]]])?;
+/// let y = functional::avg_pool2d(&x, &Pool::new([2, 2]), Average::default())?;
+/// assert_eq!(y.to_vec::<f32>()?, [3.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn avg_pool2d(input: &Tensor, how: &Pool<2>, average: Average) -> Result<Tensor> {
     input
@@ -174,6 +221,14 @@ pub fn avg_pool2d(input: &Tensor, how: &Pool<2>, average: Average) -> Result<Ten
 ///
 /// # Errors
 /// As [`avg_pool2d`], of ranks 2 and 3.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Average, Pool}};
+/// let x = Tensor::new([[1f32, 5.0, 4.0, 2.0]])?;
+/// let y = functional::avg_pool1d(&x, &Pool::new([2]), Average::default())?;
+/// assert_eq!(y.to_vec::<f32>()?, [3.0, 3.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn avg_pool1d(input: &Tensor, how: &Pool<1>, average: Average) -> Result<Tensor> {
     input
@@ -186,6 +241,14 @@ pub fn avg_pool1d(input: &Tensor, how: &Pool<1>, average: Average) -> Result<Ten
 ///
 /// # Errors
 /// As [`avg_pool2d`]; integers.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional};
+/// let x = Tensor::new([[[1f32, 5.0, 4.0, 2.0], [1.0, 1.0, 0.0, 2.0]]])?;
+/// let y = functional::adaptive_avg_pool2d(&x, [Some(1), Some(2)])?;
+/// assert_eq!(y.to_vec::<f32>()?, [2.0, 2.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn adaptive_avg_pool2d(input: &Tensor, sizes: [Option<isize>; 2]) -> Result<Tensor> {
     input
@@ -199,6 +262,14 @@ pub fn adaptive_avg_pool2d(input: &Tensor, sizes: [Option<isize>; 2]) -> Result<
 ///
 /// # Errors
 /// Other ranks than 3 and 4; windows that do not fit; integers; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional};
+/// let x = Tensor::new([[[1f32, 2.0, 3.0]]])?;
+/// let columns = functional::unfold(&x, [1, 2], [1, 1], [0, 0], [1, 1])?;
+/// assert_eq!(columns.to_vec::<f32>()?, [1.0, 2.0, 2.0, 3.0]); // windows (1, 2) and (2, 3)
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn unfold(
     input: &Tensor,
@@ -240,6 +311,13 @@ pub fn embedding(indices: &Tensor, weight: &Tensor) -> Result<Tensor> {
 ///
 /// # Errors
 /// As many weights as neither; different dtypes; integers; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional};
+/// let (x, weight) = (Tensor::new([-2f32, 3.0])?, Tensor::new([0.25f32])?);
+/// assert_eq!(functional::prelu(&x, &weight)?.to_vec::<f32>()?, [-0.5, 3.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let op = "prelu";
@@ -281,6 +359,13 @@ pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
 ///
 /// # Errors
 /// An odd size; integers; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional};
+/// let x = Tensor::new([3f32, 8.0, 0.0, 0.0])?;
+/// assert_eq!(functional::glu(&x, 0)?.to_vec::<f32>()?, [1.5, 4.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn glu(input: &Tensor, dim: isize) -> Result<Tensor> {
     let size = input.size(dim).map_err(|e| e.op("glu"))?;
@@ -301,6 +386,15 @@ pub fn glu(input: &Tensor, dim: isize) -> Result<Tensor> {
 ///
 /// # Errors
 /// A `p` beyond 0 to 1; integers in training; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional};
+/// let x = Tensor::new([1f32, 1.0, 1.0, 1.0])?;
+/// let y = functional::dropout(&x, 0.5, true)?.to_vec::<f32>()?;
+/// assert!(y.iter().all(|&v| v == 0.0 || v == 2.0));
+/// assert!(functional::dropout(&x, 0.5, false)?.is(&x));
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
     if !(0.0..=1.0).contains(&p) {

@@ -1,12 +1,18 @@
 //! Products that add to something, contract chosen dims, or chain.
 
 use crate::Tensor;
+use crate::elementwise::example;
 use osteon_spec::{Result, Scalar};
 use osteon_tensor::{Added, View, Weights};
 
-/// `method method_scaled method_ => kind;` for products that are added.
+/// `[this], [a], [b] => [sum], [scaled]; method method_scaled method_ => kind;` for products that are added; the values are
+/// their examples, scaled by a `beta` of 10 and an `alpha` of 2.
 macro_rules! added {
-    ($($(#[doc = $doc:literal])+ $name:ident $scaled:ident $in_place:ident => $kind:ident;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        [$($x:tt)*], [$($a:tt)*], [$($b:tt)*] => [$($sum:tt)*], [$($mix:tt)*];
+        $name:ident $scaled:ident $in_place:ident => $kind:ident;
+    )*) => {
         impl Tensor { $(
             $(#[doc = $doc])+
             ///
@@ -14,6 +20,12 @@ macro_rules! added {
             ///
             /// # Errors
             /// Shapes that do not fit; different dtypes; `bool`; a guard in the way; out of memory.
+            ///
+            #[doc = example!(
+                x = [$($x)*], a = [$($a)*], b = [$($b)*]; ;
+                "x.", stringify!($name), "(&a, &b)?";
+                [$($sum)*]
+            )]
             #[track_caller]
             pub fn $name(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
                 let weights = Weights::default();
@@ -27,6 +39,12 @@ macro_rules! added {
             ///
             /// # Errors
             #[doc = concat!("As [`Tensor::", stringify!($name), "`].")]
+            ///
+            #[doc = example!(
+                x = [$($x)*], a = [$($a)*], b = [$($b)*]; ;
+                "x.", stringify!($scaled), "(&a, &b, 10.0, 2.0)?";
+                [$($mix)*]
+            )]
             #[track_caller]
             pub fn $scaled(
                 &self,
@@ -45,6 +63,13 @@ macro_rules! added {
             ///
             /// # Errors
             /// Another shape than the product's; overlap; as for a new tensor.
+            ///
+            #[doc = example!(
+                x = [$($x)*], a = [$($a)*], b = [$($b)*];
+                "x.", stringify!($in_place), "(&a, &b, 10.0, 2.0)?;\n";
+                "x";
+                [$($mix)*]
+            )]
             #[track_caller]
             pub fn $in_place(
                 &self,
@@ -62,12 +87,16 @@ macro_rules! added {
 
 added! {
     /// This tensor, broadcast, plus the product of two matrices.
+    [[1.0, 2.0]], [[3.0, 4.0]], [[1.0, 1.0], [0.0, 1.0]] => [[4.0, 9.0]], [[16.0, 34.0]];
     addmm addmm_scaled addmm_ => Mm;
     /// This tensor, broadcast, plus the product of a matrix and a vector.
+    [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0] => [4.0, 9.0], [16.0, 34.0];
     addmv addmv_scaled addmv_ => Mv;
     /// This tensor, broadcast, plus the products of matrices in two batches.
+    [[[1.0]], [[2.0]]], [[[1.0, 2.0]], [[0.0, 1.0]]], [[[3.0], [4.0]], [[5.0], [6.0]]] => [[[12.0]], [[8.0]]], [[[32.0]], [[32.0]]];
     baddbmm baddbmm_scaled baddbmm_ => Bmm;
     /// This tensor, broadcast, plus the sum of the products of matrices in two batches.
+    [[1.0]], [[[1.0, 2.0]], [[0.0, 1.0]]], [[[3.0], [4.0]], [[5.0], [6.0]]] => [[18.0]], [[44.0]];
     addbmm addbmm_scaled addbmm_ => SumBmm;
 }
 
@@ -94,6 +123,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Float factors of integers; as [`Tensor::outer`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1i64, 1], [1, 1]])?;
+    /// let v = Tensor::new([1i64, 2])?;
+    /// assert_eq!(x.addr(&v, &v, 10, 1)?.to_vec::<i64>()?, [11, 12, 12, 14]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn addr(
         &self,
@@ -115,6 +152,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::dot`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use num_complex::Complex;
+    /// let i = Tensor::new([Complex::new(0.0f64, 1.0)])?;
+    /// assert_eq!(i.vdot(&i)?.item::<Complex<f64>>()?, Complex::new(1.0, 0.0)); // -i · i
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
         self.as_view().vdot(other.as_view()).map(Tensor::from_view)
@@ -124,6 +169,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Last dims that differ; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([[1i64, 2], [3, 4]])?, Tensor::new([1i64, 10])?);
+    /// assert_eq!(x.inner(&y)?.to_vec::<i64>()?, [21, 43]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn inner(&self, other: &Tensor) -> Result<Tensor> {
         self.as_view().inner(other.as_view()).map(Tensor::from_view)
@@ -179,6 +231,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers; shapes that do not broadcast; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([[1.0f64, 2.0], [3.0, 4.0]])?, Tensor::new([1.0f64, 10.0])?);
+    /// assert_eq!(x.vecdot(&y, -1)?.to_vec::<f64>()?, [21.0, 43.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn vecdot(&self, other: &Tensor, dim: isize) -> Result<Tensor> {
         self.as_view()
@@ -209,6 +268,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than two; other ranks; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, v) = (Tensor::new([[1.0f64, 2.0], [3.0, 4.0]])?, Tensor::new([1.0f64, 1.0])?);
+    /// assert_eq!(Tensor::multi_dot(&[&v, &a, &v])?.item::<f64>()?, 10.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn multi_dot(factors: &[&Tensor]) -> Result<Tensor> {
         let views: Vec<&View> = factors.iter().map(|t| t.as_view()).collect();
@@ -219,6 +285,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Matrices that are not square, or have no inverse where they need one; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1.0f64, 1.0], [0.0, 1.0]])?;
+    /// assert_eq!(x.matrix_power(5)?.to_vec::<f64>()?, [1.0, 5.0, 0.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
         self.as_view().matrix_power(n).map(Tensor::from_view)
@@ -229,6 +302,13 @@ impl Tensor {
     /// # Errors
     /// Matrices that are not square, or are singular; anything but `float32`, `float64` and complex numbers; a guard in
     /// the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1.0f64, 2.0], [3.0, 4.0]])?; // its determinant is -2
+    /// assert!(x.inverse()?.allclose(&Tensor::new([[-2.0, 1.0], [1.5, -0.5]])?, 1e-12, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn inverse(&self) -> Result<Tensor> {
         self.as_view().inverse().map(Tensor::from_view)
@@ -238,6 +318,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Fewer than two dims; as [`Tensor::inverse`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[0.0f64, -3.0], [4.0, 0.0]])?;
+    /// assert!(x.singular_values()?.allclose(&Tensor::new([4.0, 3.0])?, 1e-12, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn singular_values(&self) -> Result<Tensor> {
         self.as_view().singular_values().map(Tensor::from_view)

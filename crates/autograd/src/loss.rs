@@ -104,6 +104,13 @@ pub fn mse_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result
 ///
 /// # Errors
 /// As [`mse_loss`]; the mean of integers.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Reduction}};
+/// let (x, y) = (Tensor::new([1f32, 2.0])?, Tensor::new([0f32, 5.0])?);
+/// assert_eq!(functional::l1_loss(&x, &y, Reduction::Mean)?.item::<f32>()?, 2.0);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn l1_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
     reduction.of(input.sub(target)?.abs()?, 1)
@@ -113,6 +120,14 @@ pub fn l1_loss(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<
 ///
 /// # Errors
 /// A negative `beta`; as [`mse_loss`].
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Reduction}};
+/// let (x, y) = (Tensor::new([1f32, 3.0])?, Tensor::new([0f32, 0.0])?);
+/// let loss = functional::smooth_l1_loss(&x, &y, 2.0, Reduction::None)?;
+/// assert_eq!(loss.to_vec::<f32>()?, [0.25, 2.0]); // ½ 1² / 2, and 3 - ½ 2
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn smooth_l1_loss(
     input: &Tensor,
@@ -138,6 +153,14 @@ pub fn smooth_l1_loss(
 ///
 /// # Errors
 /// A `delta` that is not positive; as [`mse_loss`].
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Reduction}};
+/// let (x, y) = (Tensor::new([1f32, 3.0])?, Tensor::new([0f32, 0.0])?);
+/// let loss = functional::huber_loss(&x, &y, 2.0, Reduction::None)?;
+/// assert_eq!(loss.to_vec::<f32>()?, [0.5, 4.0]); // ½ 1², and 2 (3 - ½ 2)
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn huber_loss(
     input: &Tensor,
@@ -163,6 +186,13 @@ pub fn huber_loss(
 ///
 /// # Errors
 /// Integers; as [`mse_loss`].
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Reduction}};
+/// let (x, y) = (Tensor::new([-1f32, -2.0])?, Tensor::new([1f32, 0.0])?);
+/// assert_eq!(functional::kl_div(&x, &y, false, Reduction::Sum)?.item::<f32>()?, 1.0);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn kl_div(
     input: &Tensor,
@@ -194,6 +224,14 @@ pub fn kl_div(
 ///
 /// # Errors
 /// Shapes or dtypes that differ; an input or a target beyond 0 to 1; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Reduction}};
+/// let (x, y) = (Tensor::new([0.5f64, 0.75])?, Tensor::new([1f64, 0.0])?);
+/// let loss = functional::binary_cross_entropy(&x, &y, None, Reduction::Sum)?;
+/// assert!((loss.item::<f64>()? - 8f64.ln()).abs() < 1e-12); // -log ½ - log ¼
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn binary_cross_entropy(
     input: &Tensor,
@@ -234,6 +272,14 @@ pub fn binary_cross_entropy(
 ///
 /// # Errors
 /// Shapes that differ; a target of integers; a guard in the way; out of memory.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Reduction}};
+/// let (x, y) = (Tensor::new([0f64, 0.0])?, Tensor::new([1f64, 0.0])?);
+/// let loss = functional::binary_cross_entropy_with_logits(&x, &y, None, None, Reduction::Mean)?;
+/// assert!((loss.item::<f64>()? - 2f64.ln()).abs() < 1e-12);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 #[track_caller]
 pub fn binary_cross_entropy_with_logits(
     input: &Tensor,

@@ -32,6 +32,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Anything but two matrices; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([[1i64, 2]])?, Tensor::new([[3i64, 4], [5, 6]])?);
+    /// assert_eq!(a.mm(&b)?.to_vec::<i64>()?, [13, 16]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
         self.as_view().mm(other.as_view()).map(Tensor::from_view)
@@ -41,6 +48,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Anything but two batches of one size; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, b) = (Tensor::new([[[1i64, 2]], [[3, 4]]])?, Tensor::new([[[1i64], [1]], [[0], [2]]])?);
+    /// assert_eq!(a.bmm(&b)?.to_vec::<i64>()?, [3, 8]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
         self.as_view().bmm(other.as_view()).map(Tensor::from_view)
@@ -50,6 +64,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Anything else; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (a, v) = (Tensor::new([[1i64, 2], [3, 4]])?, Tensor::new([1i64, 10])?);
+    /// assert_eq!(a.mv(&v)?.to_vec::<i64>()?, [21, 43]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn mv(&self, vector: &Tensor) -> Result<Tensor> {
         self.as_view().mv(vector.as_view()).map(Tensor::from_view)
@@ -59,6 +80,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Anything but two vectors of one length; as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([1i64, 2, 3])?, Tensor::new([4i64, 5, 6])?);
+    /// assert_eq!(x.dot(&y)?.item::<i64>()?, 32);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
         self.as_view().dot(other.as_view()).map(Tensor::from_view)

@@ -84,6 +84,14 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::vector_norm`]; a dtype without fractions.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([3.0f32, 4.0])?;
+    /// assert_eq!(x.vector_norm_in(2.0, [0], false, DType::F64)?.item::<f64>()?, 5.0);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn vector_norm_in(
         &self,
@@ -241,6 +249,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers and complex numbers; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([7.0f32, 7.0])?;
+    /// assert_eq!(x.softmax_in(0, DType::F64)?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn softmax_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
         self.as_view()
@@ -268,6 +284,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers and complex numbers; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let y = Tensor::new([7.0f32, 7.0])?.log_softmax_in(0, DType::F64)?;
+    /// assert!(y.allclose(&Tensor::new([-0.6931471805599453, -0.6931471805599453])?, 1e-12, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn log_softmax_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
         self.as_view()
@@ -279,6 +303,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers and complex numbers; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([0.0f64, 1.0986122886681098])?; // e^-x is 1 and 1/3
+    /// assert!(x.softmin(0)?.allclose(&Tensor::new([0.75, 0.25])?, 1e-12, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn softmin(&self, dim: isize) -> Result<Tensor> {
         self.as_view().softmin(dim, None).map(Tensor::from_view)
@@ -288,6 +319,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers and complex numbers; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([7.0f32, 7.0])?;
+    /// assert_eq!(x.softmin_in(0, DType::F64)?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn softmin_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
         self.as_view()
@@ -382,6 +421,13 @@ impl Tensor {
     /// # Errors
     /// Fewer than two dims; channels that the groups do not divide; a weight or bias that is not one number for each channel;
     /// one element for each group; integers; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[1.0f64, 3.0, 10.0, 20.0]])?;
+    /// assert_eq!(x.group_norm(2, None, None, 0.0)?.to_vec::<f64>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn group_norm(
         &self,
@@ -399,6 +445,13 @@ impl Tensor {
     ///
     /// # Errors
     /// One element for each channel; a weight or bias that is not one number for each; integers; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([[[1.0f64, 3.0], [10.0, 20.0]]])?;
+    /// assert_eq!(x.instance_norm(None, None, 0.0)?.to_vec::<f64>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn instance_norm(
         &self,

@@ -104,6 +104,15 @@ impl Tensor {
     ///
     /// # Errors
     /// A dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.prod_in(Some(1), false, DType::F64)?.to_vec::<f64>()?, [2.0, 12.0]);
+    /// assert_eq!(x.prod_in(None, false, DType::I32)?.item::<i32>()?, 24);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn prod_in(&self, dim: Option<isize>, keepdim: bool, dtype: DType) -> Result<Tensor> {
         self.as_view()
@@ -543,6 +552,13 @@ impl Tensor {
     ///
     /// # Errors
     /// Integers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (std, mean) = Tensor::new([1.0f64, 5.0])?.std_mean([], 0.0, false)?;
+    /// assert_eq!((std.item::<f64>()?, mean.item::<f64>()?), (2.0, 3.0));
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn std_mean(
         &self,

@@ -25,6 +25,14 @@ impl Tensor {
     ///
     /// # Errors
     /// `bool`; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([1i64, 2, 3])?;
+    /// assert_eq!(x.cumsum_in(0, DType::F32)?.to_vec::<f32>()?, [1.0, 3.0, 6.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn cumsum_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
         self.as_view()
@@ -36,6 +44,14 @@ impl Tensor {
     ///
     /// # Errors
     /// `bool`; a dim out of range; a tensor that overlaps itself; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1i64, 2, 3])?;
+    /// x.cumsum_(0)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [1, 3, 6]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn cumsum_(&self, dim: isize) -> Result<()> {
         self.as_view().cumsum_(dim)
     }
@@ -59,6 +75,14 @@ impl Tensor {
     ///
     /// # Errors
     /// `bool`; a dim out of range; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// # use osteon_spec::DType;
+    /// let x = Tensor::new([2i64, 3, 4])?;
+    /// assert_eq!(x.cumprod_in(0, DType::F32)?.to_vec::<f32>()?, [2.0, 6.0, 24.0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     #[track_caller]
     pub fn cumprod_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
         self.as_view()
@@ -70,6 +94,14 @@ impl Tensor {
     ///
     /// # Errors
     /// `bool`; a dim out of range; a tensor that overlaps itself; a guard in the way.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([2i64, 3, 4])?;
+    /// x.cumprod_(0)?;
+    /// assert_eq!(x.to_vec::<i64>()?, [2, 6, 24]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
         self.as_view().cumprod_(dim)
     }
