@@ -194,6 +194,20 @@ impl Layout {
         self.offset + span + 1
     }
 
+    /// The same positions, each once: dims of stride 0, which repeat them, have size 1.
+    ///
+    /// ```
+    /// use osteon_spec::Layout;
+    /// let rows = Layout::contiguous(&[3]).unwrap().expand(&[1000, 3]).unwrap();
+    /// assert_eq!(rows.each_once().sizes(), [1, 3]);
+    /// ```
+    pub fn each_once(&self) -> Layout {
+        let size = |(&n, &s): (&usize, &usize)| if s == 0 { n.min(1) } else { n };
+        let sizes = self.sizes.iter().zip(&self.strides).map(size).collect();
+        // Smaller sizes keep L1-L3.
+        Layout::new_unchecked(sizes, self.strides.clone(), self.offset)
+    }
+
     /// The same dims at another offset.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::elementwise::{check_broadcasts_to, other_device};
 use crate::write;
 use osteon_memory::copies::{self, CopyEnd};
 use osteon_memory::{CopyReason, Site};
-use osteon_spec::{DType, Dims, Layout, MemoryFormat, Placed, ReshapeInfo, Result, reached_bytes};
+use osteon_spec::{DType, Layout, MemoryFormat, Placed, ReshapeInfo, Result, reached_bytes};
 use std::panic::Location;
 
 /// Moves the elements of `src`, broadcast and cast, into `dst`, and says so in the copy log. All copies of
@@ -181,14 +181,9 @@ impl View {
         if reached_bytes(&[Placed::new(self.layout(), size)])? == self.storage().nbytes() {
             return Ok(self.clone());
         }
-        let (sizes, strides) = (self.shape(), self.stride());
-        // Each element once: expanded dims shrink to one step, to be expanded again.
-        let core: Dims = sizes
-            .iter()
-            .zip(strides)
-            .map(|(&n, &s)| if s == 0 { n.min(1) } else { n })
-            .collect();
-        let core_layout = Layout::new(core, Dims::from_slice(strides), self.storage_offset())?;
+        let sizes = self.shape();
+        // Expanded dims shrink to one step, to be expanded again.
+        let core_layout = self.layout().each_once();
         let dense = core_layout.like(MemoryFormat::Preserve)?;
         let span = self
             .layout()

@@ -130,3 +130,11 @@ fn overlap_on_meta() {
     assert_eq!(front.copy_(&rest).unwrap_err().kind(), Kind::Overlap);
     front.copy_(&b.narrow(0, 0, 5).unwrap()).unwrap();
 }
+
+#[test]
+fn an_expanded_view_of_any_size_is_filled() {
+    let row = View::zeros(&[3], DType::F32, &Device::cpu()).unwrap();
+    let huge = row.expand(&[1 << 50, 3]).unwrap();
+    huge.fill_(Scalar::Float(2.0)).unwrap();
+    assert_eq!(row.to_vec::<f32>().unwrap(), [2.0; 3]);
+}

@@ -171,7 +171,9 @@ impl Backend for Cpu {
         }
         let size = dst.element_size();
         let value = Value::new(value, dst.dtype());
-        let plan = Plan::new(dst.shape(), [(dst.layout(), size)]);
+        // An expanded view may have more elements than can ever be visited.
+        let once = dst.layout().each_once();
+        let plan = Plan::new(once.sizes(), [(&once, size)]);
         // SAFETY: as in `run`; `value` is an element of the destination's dtype.
         unsafe { kernels::fill(&plan, dst.storage().data_mut(), value.as_ptr(), size) };
         Ok(())
