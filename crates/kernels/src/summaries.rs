@@ -333,9 +333,14 @@ impl<T: Fractional> Spread<T> {
         })
     }
 
-    /// The variance, divided by `count - correction`, or by 0 where that is negative.
+    /// The variance, divided by `count - correction`, or by 0 where that is negative; NaN where an element is infinite,
+    /// in whatever order the elements came.
     pub(crate) fn variance(self, correction: f64) -> f64 {
-        self.squares / (self.count - correction).max(0.0)
+        if T::magnitude(self.mean).is_finite() {
+            self.squares / (self.count - correction).max(0.0)
+        } else {
+            f64::NAN
+        }
     }
 }
 
@@ -370,11 +375,20 @@ impl<T: Fractional> Accumulator for Spread<T> {
             return self;
         }
         let apart = difference::<T>(later.mean, self.mean);
+        let square = T::square(apart);
         let weight = later.count / count;
         Spread {
             count,
-            mean: T::add(self.mean, T::scaled(apart, weight)),
-            squares: self.squares + later.squares + T::square(apart) * self.count * weight,
+            mean: if square.is_finite() {
+                T::add(self.mean, T::scaled(apart, weight))
+            } else {
+                // The way from an infinite mean to a finite one would end in NaN.
+                T::add(
+                    T::scaled(self.mean, 1.0 - weight),
+                    T::scaled(later.mean, weight),
+                )
+            },
+            squares: self.squares + later.squares + square * self.count * weight,
         }
     }
     /// Block by block, twice over each: the mean, then the distances from it.

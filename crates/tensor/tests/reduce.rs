@@ -389,6 +389,25 @@ fn infinities_and_nan() {
 }
 
 #[test]
+fn an_infinite_element_has_an_infinite_mean_and_no_spread_wherever_it_is() {
+    for n in [1, 2, 7, 40, 3000] {
+        for at in [0, n / 2, n - 1] {
+            // A line, and the first column of three.
+            for columns in [1, 3] {
+                let mut values = vec![1.0; n * columns];
+                values[at * columns] = f32::NEG_INFINITY;
+                let x = View::from_slice(&values, &[n, columns], &Device::cpu()).unwrap();
+                let (std, mean) = x.std_mean(&[0], 0.0, false).unwrap();
+                let (std, mean) = (std.to_vec::<f32>().unwrap(), mean.to_vec::<f32>().unwrap());
+                assert!(std[0].is_nan(), "{n} {at} {columns}: {}", std[0]);
+                assert_eq!(mean[0], f32::NEG_INFINITY, "{n} {at} {columns}");
+                assert!(std[1..].iter().all(|&x| x == 0.0));
+            }
+        }
+    }
+}
+
+#[test]
 fn extremes_of_nothing_are_refused() {
     let x = View::zeros(&[0, 3], DType::F32, &Device::cpu()).unwrap();
     assert!(x.amax(&[], false).unwrap_err().is_value());
