@@ -108,11 +108,18 @@ fn base(
     Tensor::from_vec(values, shape)?.to(dtype)
 }
 
-/// The input of this name in a layout.
-pub fn input(name: &str, dtype: (DType, bool), lay: Lay, seed: usize) -> Result<Tensor> {
+/// The input of this name in a layout, its last dim so many times as long.
+pub fn input(
+    name: &str,
+    dtype: (DType, bool),
+    lay: Lay,
+    seed: usize,
+    times: usize,
+) -> Result<Tensor> {
     let (shape, fill) = named(name);
     let mut shape = shape.to_vec();
     let rank = shape.len();
+    shape[rank - 1] *= times;
     match lay {
         Lay::Contiguous => base(&shape, &fill, dtype, seed),
         Lay::Permuted => {
