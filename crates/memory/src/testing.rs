@@ -36,6 +36,7 @@ pub struct Arena {
     /// Which granules are mapped.
     mapped: Vec<bool>,
     can_unmap: bool,
+    ends_with_pool: bool,
     maps_left: Arc<AtomicUsize>,
 }
 
@@ -72,8 +73,19 @@ impl Arena {
             granule,
             mapped,
             can_unmap,
+            ends_with_pool: false,
             maps_left: Arc::new(AtomicUsize::new(usize::MAX)),
         }
+    }
+
+    /// The same arena, whose region goes when it is dropped, whatever is mapped: for tests that make so
+    /// many that leaking what a pool keeps cached would fill the memory.
+    ///
+    /// # Safety
+    /// Nothing uses a block of the pool after the pool is dropped.
+    pub unsafe fn ending_with_pool(mut self) -> Arena {
+        self.ends_with_pool = true;
+        self
     }
 
     /// How many further pieces can be mapped before all are refused, to be set by a test.
@@ -134,9 +146,9 @@ unsafe impl RawMemory for Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        if !self.mapped.contains(&true) {
-            // SAFETY: the whole region as it was mapped, and no piece of it is out. A refusal
-            // leaks it.
+        if self.ends_with_pool || !self.mapped.contains(&true) {
+            // SAFETY: the whole region as it was mapped, and no piece of it is out, or used any more
+            // (`ending_with_pool`). A refusal leaks it.
             let _ = unsafe { SystemMemory::new().unmap(self.base, self.bytes) };
         }
     }

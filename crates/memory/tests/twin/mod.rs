@@ -56,6 +56,8 @@ pub struct Twin {
 impl Twin {
     pub fn new(bytes: usize, can_unmap: bool) -> Twin {
         let arena = Arena::with_granule(bytes, 64 << 10, can_unmap);
+        // SAFETY: the twin reads blocks only while it has the pool.
+        let arena = unsafe { arena.ending_with_pool() };
         let maps_left = arena.maps_left();
         Twin {
             pool: Pool::new(arena),
