@@ -279,12 +279,7 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
-        match format {
-            MemoryFormat::Contiguous => self.layout().is_contiguous(),
-            MemoryFormat::Preserve => self.layout().is_non_overlapping_and_dense(),
-            MemoryFormat::ChannelsLast => self.layout().is_channels_last(),
-            MemoryFormat::ChannelsLast3d => self.layout().is_channels_last_3d(),
-        }
+        self.layout().is_contiguous_in(format)
     }
 
     /// Whether it was made as a view of another tensor (PyTorch's `_is_view`): by a view operation other than

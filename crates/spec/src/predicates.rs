@@ -84,6 +84,23 @@ impl Layout {
             })
     }
 
+    /// Whether the elements lie densely in the order of a format; for [`MemoryFormat::Preserve`], in any.
+    ///
+    /// ```
+    /// use osteon_spec::{Layout, MemoryFormat};
+    /// let x = Layout::contiguous(&[2, 3]).unwrap().t().unwrap();
+    /// assert!(!x.is_contiguous_in(MemoryFormat::Contiguous));
+    /// assert!(x.is_contiguous_in(MemoryFormat::Preserve));
+    /// ```
+    pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
+        match format {
+            MemoryFormat::Contiguous => self.is_contiguous(),
+            MemoryFormat::Preserve => self.is_non_overlapping_and_dense(),
+            MemoryFormat::ChannelsLast => self.is_channels_last(),
+            MemoryFormat::ChannelsLast3d => self.is_channels_last_3d(),
+        }
+    }
+
     /// The format that an operation passes on to its result: PyTorch's reading of the strides,
     /// which is stricter than [`Layout::is_channels_last`] in that strides of size-1 dimensions
     /// count, and looser in that gaps are allowed. Never [`MemoryFormat::Preserve`].

@@ -62,13 +62,8 @@ impl View {
     #[track_caller]
     pub fn contiguous(&self, format: MemoryFormat) -> Result<View> {
         let l = self.layout();
-        let already = match format {
-            MemoryFormat::Contiguous => l.is_contiguous(),
-            MemoryFormat::Preserve => true,
-            MemoryFormat::ChannelsLast => l.is_channels_last(),
-            MemoryFormat::ChannelsLast3d => l.is_channels_last_3d(),
-        };
-        if already {
+        // What is to keep its order has it, dense or not.
+        if format == MemoryFormat::Preserve || l.is_contiguous_in(format) {
             return Ok(self.clone());
         }
         let layout = l.like(format).map_err(|e| e.op("contiguous"))?;

@@ -50,6 +50,18 @@ pub(crate) struct Pointer<'a> {
     pub(crate) wrap: bool,
 }
 
+impl<'a> Pointer<'a> {
+    /// Indices of dim `d` of a side with these sizes and strides.
+    fn along(index: &'a View, d: usize, (sizes, strides): (&Dims, &Dims), wrap: bool) -> Self {
+        Pointer {
+            index,
+            size: sizes[d],
+            stride: strides[d],
+            wrap,
+        }
+    }
+}
+
 /// One indexed move.
 #[derive(Clone, Debug)]
 pub(crate) struct Indexed<'a> {
@@ -204,12 +216,7 @@ impl View {
             Some((&sizes, &strides)),
             true,
         );
-        let pointers = [Pointer {
-            index,
-            size: sizes[d],
-            stride: strides[d],
-            wrap: false,
-        }];
+        let pointers = [Pointer::along(index, d, (&sizes, &strides), false)];
         Indexed {
             positions,
             slice,
@@ -285,12 +292,7 @@ impl View {
             positions.push(n, out_strides[i], if i == d { 0 } else { strides[i] });
         }
         let index = &index.reshaped_vector()?;
-        let pointers = [Pointer {
-            index,
-            size: sizes[d],
-            stride: strides[d],
-            wrap,
-        }];
+        let pointers = [Pointer::along(index, d, (&sizes, &strides), wrap)];
         Indexed {
             positions,
             slice: Walk::default(),
@@ -324,12 +326,7 @@ impl View {
         write::check_apart(self, index, op)?;
         let (sizes, strides) = as_dims(self);
         let (positions, slice) = rows(index.numel(), d, Some((&sizes, &strides)), None, false);
-        let pointers = [Pointer {
-            index,
-            size: sizes[d],
-            stride: strides[d],
-            wrap: true,
-        }];
+        let pointers = [Pointer::along(index, d, (&sizes, &strides), true)];
         Indexed {
             positions,
             slice,
@@ -418,12 +415,7 @@ impl View {
             Some((&source_sizes, &source_strides)),
             false,
         );
-        let pointers = [Pointer {
-            index,
-            size: sizes[d],
-            stride: strides[d],
-            wrap: false,
-        }];
+        let pointers = [Pointer::along(index, d, (&sizes, &strides), false)];
         Indexed {
             positions,
             slice,
@@ -514,12 +506,7 @@ impl View {
                 positions.push(n, if i == d { 0 } else { strides[i] }, source_strides[i]);
             }
             let index = &index.reshaped_vector()?;
-            let pointers = [Pointer {
-                index,
-                size: sizes[d],
-                stride: strides[d],
-                wrap: false,
-            }];
+            let pointers = [Pointer::along(index, d, (&sizes, &strides), false)];
             let places = Indexed {
                 positions,
                 slice: Walk::default(),
