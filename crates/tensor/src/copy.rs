@@ -44,6 +44,29 @@ impl View {
         Ok(to)
     }
 
+    /// Itself when it is contiguous, else a copy that an operation makes for itself.
+    #[track_caller]
+    pub(crate) fn dense(&self, op: &'static str) -> Result<View> {
+        if self.layout().is_contiguous() {
+            return Ok(self.clone());
+        }
+        let layout = Layout::contiguous(self.shape())?;
+        self.copied(layout, self.dtype(), CopyReason::Materialized, op)
+    }
+
+    /// Itself when it has this dtype, else a copy that an operation makes for itself.
+    #[track_caller]
+    pub(crate) fn promoted(&self, dtype: DType, op: &'static str) -> Result<View> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        let layout = self
+            .layout()
+            .like(MemoryFormat::Preserve)
+            .map_err(|e| e.op(op))?;
+        self.copied(layout, dtype, CopyReason::Materialized, op)
+    }
+
     /// A new, right-sized storage with the same elements: PyTorch's `clone`. The strides are kept where
     /// they are dense, else the order of the dims; or those of a memory format.
     ///

@@ -2,16 +2,13 @@
 
 use crate::View;
 use crate::backend::{Arg, backend};
-use crate::copy::transfer;
 use crate::elementwise::{check_broadcasts_to, other_device};
 use crate::target::target;
 use crate::write;
-use osteon_memory::{CopyReason, copies};
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes,
     elementwise_output, result_type,
 };
-use std::panic::Location;
 
 fn check_mask(mask: &View, of: &View, op: &'static str) -> Result<()> {
     if mask.dtype() != DType::Bool {
@@ -170,27 +167,5 @@ impl View {
             .map_err(|e| e.op(op))?;
         self.storage().bump_version();
         Ok(())
-    }
-
-    /// Itself when it is contiguous, else a copy that an operation makes for itself.
-    #[track_caller]
-    pub(crate) fn dense(&self, op: &'static str) -> Result<View> {
-        if self.layout().is_contiguous() {
-            return Ok(self.clone());
-        }
-        let reason = CopyReason::Materialized;
-        copies::check(
-            reason,
-            op,
-            format_args!("{} {}", self.dtype(), self.layout()),
-        )?;
-        let to = View::alloc(
-            Layout::contiguous(self.shape())?,
-            self.dtype(),
-            &self.device(),
-            op,
-        )?;
-        transfer(&to, self, reason, op, Location::caller())?;
-        Ok(to)
     }
 }

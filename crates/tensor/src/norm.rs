@@ -394,7 +394,7 @@ impl View {
             .map_err(|e| e.op(name))?;
         check_fractional(dtype, name)?;
         let unit = |x: &View| {
-            let x = x.expand(&sizes)?.to_dtype(dtype)?;
+            let x = x.promoted(dtype, name)?.expand(&sizes)?;
             x.normalize(2.0, dim, eps)
         };
         of(name, BinaryOp::Mul, &unit(self)?, &unit(other)?)?.sum(&[dim], false, None)

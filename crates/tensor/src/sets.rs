@@ -166,10 +166,10 @@ impl View {
             );
         }
         let dtype = self.dtype().promote(test.dtype()).map_err(|e| e.op(op))?;
-        let mut wanted = test.to_dtype(dtype)?.keys(op)?;
+        let mut wanted = test.promoted(dtype, op)?.keys(op)?;
         wanted.sort_unstable();
         let nan = key_of_nan(dtype);
-        let keys = self.to_dtype(dtype)?.keys(op)?;
+        let keys = self.promoted(dtype, op)?.keys(op)?;
         let mut found: Vec<bool> = reserved(keys.len(), op)?;
         let is_in = |key: &u64| Some(*key) != nan && wanted.binary_search(key).is_ok();
         found.extend(keys.iter().map(|key| is_in(key) != invert));
