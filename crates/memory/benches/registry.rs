@@ -1,7 +1,7 @@
 //! What making and dropping storages and registered views costs, in nanoseconds: the median of
 //! many batches. `cargo bench -p osteon-memory --bench registry`.
 
-use osteon_memory::{Storage, Viewer, hold};
+use osteon_memory::{Role, Storage, Viewer, hold};
 use osteon_spec::{DType, Device, Layout};
 use std::hint::black_box;
 use std::panic::Location;
@@ -36,10 +36,27 @@ fn main() {
     let layout = Layout::contiguous(&[16, 16]).unwrap();
     median("registered view", || {
         let layout = black_box(&layout).clone();
-        drop(Viewer::register(storage.clone(), layout, DType::F32, "bench", site, true).unwrap());
+        drop(
+            Viewer::register(
+                storage.clone(),
+                layout,
+                DType::F32,
+                "bench",
+                site,
+                Role::View,
+            )
+            .unwrap(),
+        );
     });
-    let viewer =
-        Viewer::register(storage.clone(), layout, DType::F32, "bench", site, true).unwrap();
+    let viewer = Viewer::register(
+        storage.clone(),
+        layout,
+        DType::F32,
+        "bench",
+        site,
+        Role::View,
+    )
+    .unwrap();
     median("another handle to a view", || {
         drop(black_box(viewer.clone()))
     });

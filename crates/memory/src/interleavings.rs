@@ -7,7 +7,7 @@
 use crate::access::{Access, Mode, Refused};
 use crate::handle::{Handle, Refs, Shared};
 use crate::list::{Linked, Links, List};
-use crate::registry::Viewer;
+use crate::registry::{Role, Viewer};
 use crate::storage::{Origin, Site, Storage};
 use crate::sync::{AtomicUsize, Cell, Ordering, SpinLock};
 use crate::{StorageGuard, hold};
@@ -183,7 +183,15 @@ fn members_come_and_go_while_the_list_is_walked() {
 
 fn view(storage: &Storage, label: &str) -> Viewer {
     let layout = Layout::contiguous(&[0]).unwrap();
-    let view = Viewer::register(storage.clone(), layout, DType::F32, "view", here(), true).unwrap();
+    let view = Viewer::register(
+        storage.clone(),
+        layout,
+        DType::F32,
+        "view",
+        here(),
+        Role::View,
+    )
+    .unwrap();
     view.set_label(label);
     view
 }

@@ -37,7 +37,7 @@ pub use map::{
 pub use os::SystemMemory;
 pub use pool::{Pool, SMALL_MAX, SegmentInfo, pool_is_valid};
 pub use raw::{RawError, RawMemory};
-pub use registry::{Attachment, TensorInfo, Viewer};
+pub use registry::{Attachment, Role, TensorInfo, Viewer};
 pub use scope::{Scope, ScopeId, scope};
 pub use stats::{MemoryStats, Stat, StatByPool};
 pub use storage::{Origin, Site, Storage, StorageGuard};

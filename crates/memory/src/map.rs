@@ -2,7 +2,7 @@
 
 use crate::device;
 use crate::picture::{Picture, StorageEntry, TensorEntry};
-use crate::registry::TensorInfo;
+use crate::registry::{Role, TensorInfo};
 use crate::scope::ScopeId;
 use crate::stats::MemoryStats;
 use crate::storage::{Inner, Origin, Owner};
@@ -244,7 +244,8 @@ impl StorageInfo {
                 "op": t.op,
                 "site": t.site.to_string(),
                 "scope": &*t.scope.path(),
-                "view": t.is_view,
+                "view": t.role == Role::View,
+                "saved": t.role == Role::Saved,
                 "dtype": t.dtype.name(),
                 "shape": t.layout.sizes(),
                 "stride": t.layout.strides(),
@@ -273,7 +274,7 @@ impl StorageInfo {
                 name: t.label.as_deref().map(str::to_owned),
                 op: Some(t.op.to_owned()),
                 site: Some(t.site.to_string()),
-                view: t.is_view,
+                view: t.role == Role::View,
                 ..entry
             })
         });

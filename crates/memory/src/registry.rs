@@ -8,7 +8,19 @@ use crate::sync::SpinLock;
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
+
+/// What a viewer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A tensor that is no view of another one.
+    Tensor,
+    /// A tensor that was made as a view of another one.
+    View,
+    /// Kept by the graph of derivatives for the backward pass of the operation that it names.
+    Saved,
+}
 
 /// A registered look at a storage: a layout and a dtype over its bytes, with the operation and the line that
 /// made it. The registry lists it until its last handle goes.
@@ -29,16 +41,19 @@ pub(crate) struct Seat {
     op: &'static str,
     site: Site,
     scope: ScopeId,
-    is_view: bool,
+    role: Role,
+    born: u64,
+    marks: AtomicU8,
     label: SpinLock<Option<Arc<str>>>,
     attachment: OnceLock<Attachment>,
+    base: OnceLock<Attachment>,
 }
 
 /// What a layer above keeps beside a viewer, for all its handles.
-pub type Attachment = Box<dyn Any + Send + Sync>;
+pub type Attachment = Arc<dyn Any + Send + Sync>;
 
 impl Viewer {
-    /// Takes a seat at a storage. `is_view` says whether it was made as a view of another tensor.
+    /// Takes a seat at a storage.
     ///
     /// # Errors
     /// [`Kind::Shape`] when the layout reaches beyond the storage, out of memory for the seat.
@@ -49,7 +64,7 @@ impl Viewer {
         dtype: DType,
         op: &'static str,
         site: Site,
-        is_view: bool,
+        role: Role,
     ) -> Result<Viewer> {
         // L3 of `Layout`: the product fits.
         if layout.required_len() * dtype.size() > storage.nbytes() {
@@ -59,6 +74,7 @@ impl Viewer {
         if storage.data_ptr().addr() & (dtype.size().min(8) - 1) != 0 {
             return Err(misaligned(&storage, dtype).op(op));
         }
+        let born = storage.version();
         let seat = Seat {
             refs: Refs::one(),
             links: Links::new(),
@@ -68,9 +84,12 @@ impl Viewer {
             op,
             site,
             scope: scope::current(),
-            is_view,
+            role,
+            born,
+            marks: AtomicU8::new(0),
             label: SpinLock::new(None),
             attachment: OnceLock::new(),
+            base: OnceLock::new(),
         };
         match Handle::try_new(seat) {
             Ok(handle) => {
@@ -117,10 +136,22 @@ impl Viewer {
         self.0.site
     }
 
+    /// What it is for.
+    #[inline]
+    pub fn role(&self) -> Role {
+        self.0.role
+    }
+
     /// Whether it was made as a view of another tensor.
     #[inline]
     pub fn is_view(&self) -> bool {
-        self.0.is_view
+        self.0.role == Role::View
+    }
+
+    /// The storage's version when it was made.
+    #[inline]
+    pub fn born(&self) -> u64 {
+        self.0.born
     }
 
     /// The name it was given.
@@ -138,6 +169,24 @@ impl Viewer {
     #[inline]
     pub fn attachment(&self) -> &OnceLock<Attachment> {
         &self.0.attachment
+    }
+
+    /// Room for what the layer above knows about the tensor that this one is a view of.
+    #[inline]
+    pub fn base(&self) -> &OnceLock<Attachment> {
+        &self.0.base
+    }
+
+    /// Bits that the layer above gave a meaning, 0 at first.
+    #[inline]
+    pub fn marks(&self) -> u8 {
+        self.0.marks.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bits of `marks`.
+    #[inline]
+    pub fn mark(&self, marks: u8) {
+        self.0.marks.fetch_or(marks, Ordering::Relaxed);
     }
 
     /// Whether two handles are of one viewer.
@@ -205,7 +254,7 @@ impl Seat {
             op: self.op,
             site: self.site,
             scope: self.scope,
-            is_view: self.is_view,
+            role: self.role,
             dtype: self.dtype,
             layout: self.layout.clone(),
         }
@@ -242,8 +291,8 @@ pub struct TensorInfo {
     pub site: Site,
     /// The scope it was made in.
     pub scope: ScopeId,
-    /// Whether it was made as a view of another tensor.
-    pub is_view: bool,
+    /// What it is for.
+    pub role: Role,
     /// The elements' type.
     pub dtype: DType,
     /// Sizes, strides and offset.

@@ -1,8 +1,8 @@
 //! The memory map and its differences; also while everything changes.
 
 use osteon_memory::{
-    DiffEntry, MemoryMap, Origin, Storage, Viewer, allocated, empty_cache, map, max_allocated,
-    reserved, reset_peak, stats,
+    DiffEntry, MemoryMap, Origin, Role, Storage, Viewer, allocated, empty_cache, map,
+    max_allocated, reserved, reset_peak, stats,
 };
 use osteon_spec::{DType, Device, Layout};
 use std::panic::Location;
@@ -28,7 +28,15 @@ fn look(storage: &Storage, n: usize, offset: usize) -> Viewer {
         .with_offset(offset)
         .unwrap();
     let site = Location::caller();
-    Viewer::register(storage.clone(), layout, DType::F32, "look", site, false).unwrap()
+    Viewer::register(
+        storage.clone(),
+        layout,
+        DType::F32,
+        "look",
+        site,
+        Role::Tensor,
+    )
+    .unwrap()
 }
 
 fn check(map: &MemoryMap) {

@@ -1,6 +1,6 @@
 //! The registry against a naive model: who is alive, in which order, under which names.
 
-use osteon_memory::{Storage, TensorInfo, Viewer, map};
+use osteon_memory::{Role, Storage, TensorInfo, Viewer, map};
 use osteon_spec::{DType, Device, Kind, Layout};
 use proptest::prelude::*;
 use std::panic::Location;
@@ -26,7 +26,7 @@ impl From<&TensorInfo> for Seat {
             dtype: t.dtype,
             sizes: t.layout.sizes().to_vec(),
             offset: t.layout.offset(),
-            is_view: t.is_view,
+            is_view: t.role == Role::View,
         }
     }
 }
@@ -97,7 +97,12 @@ impl Model {
                     .unwrap()
                     .with_offset(offset)
                     .unwrap();
-                let made = Viewer::register(storage, layout, dtype, "look", site, through_view);
+                let role = if through_view {
+                    Role::View
+                } else {
+                    Role::Tensor
+                };
+                let made = Viewer::register(storage, layout, dtype, "look", site, role);
                 if n > 0 && offset + n > room {
                     assert_eq!(made.unwrap_err().kind(), Kind::Shape);
                     return;
@@ -228,11 +233,12 @@ fn attachments_go_with_the_last_handle() {
         DType::F32,
         "look",
         Location::caller(),
-        false,
+        Role::Tensor,
     )
     .unwrap();
     let token = Arc::new(());
-    viewer.attachment().set(Box::new(token.clone())).unwrap();
+    let set = viewer.attachment().set(Arc::new(token.clone()));
+    assert!(set.is_ok());
     let second = viewer.clone();
     assert!(viewer.is_same(&second) && !viewer.is_unique());
     let (layout, site) = (second.layout().clone(), Location::caller());
@@ -242,7 +248,7 @@ fn attachments_go_with_the_last_handle() {
         DType::F32,
         "look",
         site,
-        false,
+        Role::Tensor,
     );
     assert!(!twin.unwrap().is_same(&second));
     drop(viewer);

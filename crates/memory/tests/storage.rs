@@ -1,6 +1,6 @@
 //! Storages: owners, growth, guards and refusals, at the edges.
 
-use osteon_memory::{Mode, Origin, Storage, Viewer, hold, map, set_limit, stats};
+use osteon_memory::{Mode, Origin, Role, Storage, Viewer, hold, map, set_limit, stats};
 use osteon_spec::{DType, Device, Error, Kind, Layout};
 use std::any::Any;
 use std::panic::Location;
@@ -42,7 +42,15 @@ fn empty_storages_have_no_address_and_an_entry() {
         assert_eq!(map().storage(storage.id()).unwrap().allocated, 0);
         let layout = Layout::contiguous(&[0, 5]).unwrap();
         let site = Location::caller();
-        Viewer::register(storage.clone(), layout, DType::C128, "look", site, false).unwrap();
+        Viewer::register(
+            storage.clone(),
+            layout,
+            DType::C128,
+            "look",
+            site,
+            Role::Tensor,
+        )
+        .unwrap();
         assert!(bytes(&storage).is_empty());
     }
 }
@@ -96,8 +104,15 @@ fn growth_keeps_bytes_views_and_totals() {
     written(&storage, 3);
     let layout = Layout::contiguous(&[250]).unwrap();
     let site = Location::caller();
-    let viewer =
-        Viewer::register(storage.clone(), layout, DType::F32, "look", site, false).unwrap();
+    let viewer = Viewer::register(
+        storage.clone(),
+        layout,
+        DType::F32,
+        "look",
+        site,
+        Role::Tensor,
+    )
+    .unwrap();
     storage.grow(3 << 20, "resize_", site).unwrap();
     assert_eq!(bytes(viewer.storage())[..1000], [3; 1000]);
     let info = map().storage(storage.id()).unwrap().clone();
@@ -155,7 +170,8 @@ fn owners_may_call_back_when_they_are_dropped() {
     assert_eq!(bytes(&outer), [9; 64]);
     let layout = Layout::contiguous(&[64]).unwrap();
     let site = Location::caller();
-    let viewer = Viewer::register(outer.clone(), layout, DType::U8, "look", site, false).unwrap();
+    let viewer =
+        Viewer::register(outer.clone(), layout, DType::U8, "look", site, Role::Tensor).unwrap();
     drop(outer);
     assert_eq!(drops.load(Ordering::Relaxed), 0);
     // The last handle goes on another thread.
@@ -246,7 +262,7 @@ fn misaligned_foreign_memory_takes_no_wide_dtype() {
                 dtype,
                 "look",
                 Location::caller(),
-                false,
+                Role::Tensor,
             );
             let needs = dtype.size().min(8);
             assert_eq!(made.is_ok(), skip % needs == 0, "{dtype} at {skip}");

@@ -1,6 +1,6 @@
 //! Many threads on few storages: nobody sees half a write, nobody waits for ever, nothing is left behind.
 
-use osteon_memory::{Mode, Storage, Viewer, hold, map};
+use osteon_memory::{Mode, Role, Storage, Viewer, hold, map};
 use osteon_spec::{DType, Device, Kind, Layout};
 use std::panic::Location;
 use std::sync::mpsc;
@@ -114,7 +114,8 @@ fn work(storages: &[Storage], mut random: Random) {
             21..26 => {
                 let layout = Layout::contiguous(&[random.below(BYTES / 4)]).unwrap();
                 let site = Location::caller();
-                let made = Viewer::register(a.clone(), layout, DType::F32, "look", site, true);
+                let made =
+                    Viewer::register(a.clone(), layout, DType::F32, "look", site, Role::View);
                 views.push(made.unwrap());
             }
             26..29 => {

@@ -1,6 +1,6 @@
 //! A view: a storage, a layout over it, and a dtype.
 
-use osteon_memory::{Site, Storage, Viewer};
+use osteon_memory::{Role, Site, Storage, Viewer};
 use osteon_spec::{DType, Device, Layout, Result};
 use std::fmt;
 use std::panic::Location;
@@ -20,7 +20,7 @@ impl View {
     #[track_caller]
     #[inline]
     pub fn new(storage: Storage, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
-        Viewer::register(storage, layout, dtype, op, Location::caller(), false).map(View)
+        Viewer::register(storage, layout, dtype, op, Location::caller(), Role::Tensor).map(View)
     }
 
     /// A new storage, and a view of all of it. Its elements are initialised to something unspecified.
@@ -32,7 +32,7 @@ impl View {
     pub fn alloc(layout: Layout, dtype: DType, device: &Device, op: &'static str) -> Result<View> {
         let site = Location::caller();
         let storage = Storage::allocate(layout.required_len() * dtype.size(), device, op, site)?;
-        Viewer::register(storage, layout, dtype, op, site, false).map(View)
+        Viewer::register(storage, layout, dtype, op, site, Role::Tensor).map(View)
     }
 
     /// A view of the same storage with another layout, which the storage must hold.
@@ -43,7 +43,17 @@ impl View {
     #[inline]
     pub fn with_layout(&self, layout: Layout, op: &'static str) -> Result<View> {
         let (storage, dtype) = (self.storage().clone(), self.dtype());
-        Viewer::register(storage, layout, dtype, op, Location::caller(), true).map(View)
+        Viewer::register(storage, layout, dtype, op, Location::caller(), Role::View).map(View)
+    }
+
+    /// The same bytes once more, in the registry as kept for the backward pass of `op`, called at `site`.
+    ///
+    /// # Errors
+    /// Out of memory.
+    #[inline]
+    pub fn saved(&self, op: &'static str, site: Site) -> Result<View> {
+        let (storage, layout) = (self.storage().clone(), self.layout().clone());
+        Viewer::register(storage, layout, self.dtype(), op, site, Role::Saved).map(View)
     }
 
     /// The registry's entry of this view.

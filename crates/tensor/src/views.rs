@@ -3,7 +3,7 @@
 //! The rules and their errors are those of [`Layout`]; what is here is the storage.
 
 use crate::View;
-use osteon_memory::Viewer;
+use osteon_memory::{Role, Viewer};
 use osteon_spec::{DType, Error, Kind, Layout, Result, Sections};
 use std::panic::Location;
 
@@ -157,7 +157,7 @@ impl View {
     #[track_caller]
     fn retyped(&self, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
         let storage = self.storage().clone();
-        Viewer::register(storage, layout, dtype, op, Location::caller(), true).map(View)
+        Viewer::register(storage, layout, dtype, op, Location::caller(), Role::View).map(View)
     }
 
     fn check_complex(&self, op: &'static str) -> Result<()> {
