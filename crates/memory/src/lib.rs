@@ -15,6 +15,7 @@ mod list;
 mod map;
 mod oom;
 mod os;
+mod page;
 pub mod picture;
 mod pool;
 mod raw;

@@ -1,15 +1,5 @@
 // The panel that tells about one tensor, storage or group, and the note beside the pointer on a bar.
 
-function facts(pairs) {
-  const dl = el("dl", "facts");
-  for (const [term, ...values] of pairs) {
-    if (values[0] === null || values[0] === "") continue;
-    const words = values.flatMap((value, i) => [i ? " · " : "", nameOf(String(value), 20000)]);
-    dl.append(el("dt", "", {}, term), el("dd", "", {}, ...words));
-  }
-  return dl;
-}
-
 function rangesOf(title, ranges) {
   const rows = ranges.slice(0, 6).map(([start, end]) => el("li", "", {}, `${int(start)} – ${int(end)}`, el("span", "sub", {}, bytes(end - start))));
   if (ranges.length > 6) rows.push(el("li", "sub", {}, T.moreRanges(ranges.length - 6)));
@@ -67,8 +57,5 @@ function showTip(event, s, part) {
   tip.replaceChildren(el("b", "", {}, `${int(start)} – ${int(end)}`), ` ${bytes(end - start)}`, el("br"), run ? T.nTensors(run[2]) : T.none);
   if (run && run[3] < end - start) tip.append(` · ${T.coarseStretch(bytes(run[3]), bytes(end - start))}`);
   for (const name of names) tip.append(el("br"), nameOf(name));
-  tip.hidden = false;
-  tip.style.left = `${Math.max(8, Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${Math.min(event.clientY + 16, window.innerHeight - tip.offsetHeight - 8)}px`;
+  placeTip(event);
 }
-const hideTip = () => { $("tip").hidden = true; };

@@ -4,29 +4,6 @@
 // elements for those in the window. Names come from programs and files: they enter the document through
 // textContent and setAttribute, never as markup.
 
-// ---- Elements ----------------------------------------------------------------------------------------------
-
-const $ = (id) => document.getElementById(id);
-
-/** An element with a class, attributes and children; strings become text. */
-function el(tag, className, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-/** A name: kept apart from the text around it, so that right-to-left letters stay inside. */
-const nameOf = (text, most) => el("bdi", "", {}, cut(text, most));
-
 /** A stacked bar of sums: no byte has a place in it. */
 function stack({ nbytes, oneBytes, sharedBytes, unreached }, width) {
   const bar = el("div", "bar sums", { style: `width:${width}` });
@@ -227,16 +204,6 @@ function redraw() {
   for (const { element } of drawn.values()) element.remove();
   drawn.clear();
   render();
-}
-
-/** The first index of sorted `things` for which `isPast` holds. */
-function firstWhere(things, isPast) {
-  let low = 0, high = things.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (isPast(things[middle])) high = middle; else low = middle + 1;
-  }
-  return low;
 }
 
 /** Makes elements for what is in the window and takes away the rest. */

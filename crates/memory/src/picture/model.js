@@ -1,34 +1,8 @@
-// What the data says, with what is derived from it; numbers and names as they are shown.
+// What the data says, with what is derived from it.
 
 const picture = JSON.parse(document.getElementById("data").textContent);
 
-// ---- Numbers -----------------------------------------------------------------------------------------------
-
 const T = WORDS[picture.lang] ?? WORDS.en;
-
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-
-/** Three digits and a binary unit: 4 B, 1.50 KiB, 256 MiB. */
-function bytes(n) {
-  let unit = 0;
-  while (n >= 1023.5 && unit < UNITS.length - 1) { n /= 1024; unit++; }
-  return `${unit === 0 || n >= 99.95 ? Math.round(n) : n.toPrecision(3)} ${UNITS[unit]}`;
-}
-const exactBytes = (n) => n < 1024 ? `${int(n)} B` : `${int(n)} B (${bytes(n)})`;
-const list = (values) => `[${values.join(", ")}]`;
-const tuple = (values) => values.length === 1 ? `(${values[0]},)` : `(${values.join(", ")})`;
-/** A share, never rounded to all or nothing. */
-function percent(part, whole) {
-  const p = 100 * part / whole;
-  return p === 100 ? "100 %" : p > 99 ? "> 99 %" : p < 0.1 ? "< 0.1 %" : `${p.toPrecision(2)} %`;
-}
-/** A name as it can be shown: not without end, and with the characters in sight that would break or turn the line. */
-function cut(text, most = 240) {
-  const code = (c) => `\\u{${c.codePointAt(0).toString(16)}}`;
-  return (text.length > most ? text.slice(0, most) + "…" : text).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, code);
-}
-
-// ---- The model: what the data says, with what is derived from it ------------------------------------------
 
 const SHARED_FROM = 2;
 const FOLDED_TENSORS = 8; // a storage shows this many until it is asked for more

@@ -87,11 +87,7 @@ function listen() {
     for (const s of sections) if (s.kind === "group") view.open.set(s.key, open);
     layout();
   });
-  const root = document.documentElement;
-  const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const nameTheme = () => { $("theme").textContent = isDark() ? T.light : T.dark; };
-  $("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; nameTheme(); });
-  nameTheme();
+  listenToTheme(T);
   let waiting = false;
   window.addEventListener("scroll", () => {
     if (waiting) return;

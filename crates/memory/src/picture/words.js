@@ -1,6 +1,4 @@
 // The page's own words. Functions take counts as numbers and amounts of bytes as text.
-"use strict";
-const int = new Intl.NumberFormat("en").format;
 const WORDS = {
   en: {
     allocated: "allocated", reserved: "reserved", requested: "in storages", storages: "storages", tensors: "tensors",
