@@ -58,6 +58,7 @@ macro_rules! calls {
 }
 
 /// The weight of a lerp: a tensor without dims counts as a number.
+#[track_caller]
 fn weight_of(weight: Operand<'_>) -> Result<Arg<'_>> {
     match weight {
         Operand::Tensor(t) if t.dim() == 0 => t.as_view().item().map(Arg::Number),
@@ -632,6 +633,7 @@ bounds! {
 }
 
 /// The call of a power: of the common exponents as the operation that is exact and fast for them.
+#[track_caller]
 fn power<'a>(
     name: &'static str,
     base: &Tensor,

@@ -192,6 +192,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i64>()?, [0, 0, 3, 0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn tril_(&self, diagonal: isize) -> Result<()> {
         self.as_view().triangle_(Triangle::Lower(diagonal))
     }
@@ -208,6 +209,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i64>()?, [0, 2, 0, 0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn triu_(&self, diagonal: isize) -> Result<()> {
         self.as_view().triangle_(Triangle::Upper(diagonal))
     }

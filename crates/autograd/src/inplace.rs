@@ -4,6 +4,7 @@
 use crate::{Operand, Tensor};
 use osteon_memory::Storage;
 use osteon_spec::{Result, Scalar};
+use std::panic::Location;
 
 impl Tensor {
     /// Writes one number, cast, into every element. An expanded tensor may be filled.
@@ -18,6 +19,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [1, 2, 0, 0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
         self.as_view().fill_(value.into())
     }
@@ -34,6 +36,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 0, 4]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn zero_(&self) -> Result<()> {
         self.as_view().zero_()
     }
@@ -68,6 +71,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
         self.as_view()
             .masked_fill_(mask.as_view(), value.into().arg())
@@ -86,6 +90,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [0, 2, 0, 0, 5, 0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn index_fill_(&self, dim: isize, index: &Tensor, value: impl Into<Scalar>) -> Result<()> {
         self.as_view()
             .index_fill_(dim, index.as_view(), value.into())
@@ -103,6 +108,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [41, 2, 23]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn index_add_(
         &self,
         dim: isize,
@@ -127,6 +133,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [7, 8, 5, 6]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn index_copy_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
         self.as_view()
             .index_copy_(dim, index.as_view(), source.as_view())
@@ -145,6 +152,7 @@ impl Tensor {
     /// assert_eq!(a.to_vec::<i64>()?, [0, 0, 5, 6, 0, 0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn scatter_<'a>(
         &self,
         dim: isize,
@@ -174,7 +182,7 @@ impl Tensor {
             .as_view()
             .transpose(dim0, dim1)
             .map_err(|e| e.op("transpose_"))?;
-        self.become_view(view)
+        self.become_view(view, "transpose_")
     }
 
     /// [`Tensor::t`] of this handle.
@@ -192,7 +200,7 @@ impl Tensor {
     #[track_caller]
     pub fn t_(&mut self) -> Result<()> {
         let view = self.as_view().t()?;
-        self.become_view(view)
+        self.become_view(view, "t_")
     }
 
     /// [`Tensor::squeeze`] of this handle.
@@ -210,7 +218,7 @@ impl Tensor {
     #[track_caller]
     pub fn squeeze_(&mut self) -> Result<()> {
         let view = self.as_view().squeeze()?;
-        self.become_view(view)
+        self.become_view(view, "squeeze_")
     }
 
     /// [`Tensor::squeeze_dims`] of this handle.
@@ -228,7 +236,7 @@ impl Tensor {
     #[track_caller]
     pub fn squeeze_dims_(&mut self, dims: impl AsRef<[isize]>) -> Result<()> {
         let view = self.as_view().squeeze_dims(dims.as_ref())?;
-        self.become_view(view)
+        self.become_view(view, "squeeze_dims_")
     }
 
     /// [`Tensor::unsqueeze`] of this handle.
@@ -246,7 +254,7 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze_(&mut self, dim: isize) -> Result<()> {
         let view = self.as_view().unsqueeze(dim)?;
-        self.become_view(view)
+        self.become_view(view, "unsqueeze_")
     }
 
     /// [`Tensor::as_strided`] of this handle.
@@ -271,12 +279,13 @@ impl Tensor {
         let view = self
             .as_view()
             .as_strided(sizes.as_ref(), strides.as_ref(), offset)?;
-        self.become_view(view)
+        self.become_view(view, "as_strided_")
     }
 
     /// Counts the change as PyTorch does: as a write of the storage.
-    fn become_view(&mut self, view: osteon_tensor::View) -> Result<()> {
-        view.storage().bump_version();
+    #[track_caller]
+    fn become_view(&mut self, view: osteon_tensor::View, op: &'static str) -> Result<()> {
+        view.storage().record_write(op, Location::caller());
         self.replace(view);
         Ok(())
     }

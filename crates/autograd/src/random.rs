@@ -187,6 +187,7 @@ impl Tensor {
     /// assert!(x.bernoulli_(1.5).is_err());
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn bernoulli_(&self, p: f64) -> Result<()> {
         self.as_view()
             .random_(Distribution::Bernoulli(p), "bernoulli_")
@@ -205,6 +206,7 @@ impl Tensor {
     /// assert!(x.to_vec::<f64>()?.iter().all(|v| (-2.0..3.0).contains(v)));
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn uniform_(&self, from: f64, to: f64) -> Result<()> {
         self.as_view()
             .random_(Distribution::Uniform(from, to), "uniform_")
@@ -223,6 +225,7 @@ impl Tensor {
     /// assert!(x.normal_(0.0, -1.0).is_err());
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn normal_(&self, mean: f64, std: f64) -> Result<()> {
         self.as_view()
             .random_(Distribution::Normal(mean, std), "normal_")

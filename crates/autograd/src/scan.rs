@@ -52,6 +52,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i64>()?, [1, 3, 6]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn cumsum_(&self, dim: isize) -> Result<()> {
         self.as_view().cumsum_(dim)
     }
@@ -102,6 +103,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i64>()?, [2, 6, 24]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
         self.as_view().cumprod_(dim)
     }

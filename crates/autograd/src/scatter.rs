@@ -198,6 +198,7 @@ impl Tensor {
     /// assert_eq!(x.to_vec::<i64>()?, [31, 32]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn scatter_add_(&self, dim: isize, index: &Tensor, source: &Tensor) -> Result<()> {
         self.as_view()
             .scatter_add_(dim, index.as_view(), source.as_view())

@@ -356,6 +356,7 @@ impl Tensor {
     /// assert!(x.to_vec::<f32>().is_err());
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
         self.view.to_vec()
     }
@@ -370,6 +371,7 @@ impl Tensor {
     /// assert_eq!(Tensor::new([[2.5f32]])?.item::<f64>()?, 2.5);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn item<T: Number>(&self) -> Result<T> {
         self.view.item().map(T::from_scalar)
     }
@@ -465,6 +467,7 @@ impl Tensor {
     /// assert!(!a.equal(&Tensor::new([[1i64, 2]])?)? && !a.equal(&Tensor::new([1i64, 3])?)?);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         self.view.equal(&other.view)
     }
@@ -481,6 +484,7 @@ impl Tensor {
     /// assert!(!a.allclose(&b, 0.01, 0.0)?);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
         self.view.allclose(&other.view, rtol, atol)
     }

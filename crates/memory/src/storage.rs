@@ -65,6 +65,7 @@ pub(crate) struct Watch {
     pub(crate) viewers: List<Seat>,
     guards: Vec<GuardNote>,
     label: Option<Arc<str>>,
+    last_write: Option<(&'static str, Site)>,
 }
 
 struct GuardNote {
@@ -228,6 +229,7 @@ impl Storage {
                 viewers: List::new(),
                 guards: Vec::new(),
                 label: None,
+                last_write: None,
             }),
         };
         Handle::try_new(inner).map(Storage).map_err(drop)
@@ -297,10 +299,17 @@ impl Storage {
         self.0.version.load(Ordering::Relaxed)
     }
 
-    /// Counts one more write.
+    /// Counts one more write, by an operation called from a line.
     #[inline]
-    pub fn bump_version(&self) {
+    pub fn record_write(&self, op: &'static str, site: Site) {
+        self.0.watch.lock().last_write = Some((op, site));
         self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The operation that wrote the bytes last, through any tensor, and the line that called it; `None` where
+    /// [`Storage::version`] is 0. What filled a fresh storage is no write.
+    pub fn last_write(&self) -> Option<(&'static str, Site)> {
+        self.0.watch.lock().last_write
     }
 
     /// The name it was given, if any.
@@ -393,7 +402,7 @@ impl Storage {
         match self.0.access.take_guard(mode) {
             Ok(()) => {
                 if mode == Mode::Write {
-                    self.bump_version();
+                    self.record_write("write", site);
                 }
                 Ok(StorageGuard {
                     storage: self.clone(),

@@ -93,7 +93,7 @@ fn work(storages: &[Storage], mut random: Random) {
                     Ok(_held) => {
                         let sum = pattern(a).wrapping_add(pattern(b)).wrapping_add(1);
                         write(c, sum);
-                        c.bump_version();
+                        c.record_write("test", std::panic::Location::caller());
                     }
                     Err(e) => assert_eq!(e.kind(), Kind::Borrowed),
                 }

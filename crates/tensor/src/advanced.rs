@@ -9,6 +9,7 @@ use osteon_kernels::BinaryOp;
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Result, broadcast_shapes, elementwise_output,
 };
+use std::panic::Location;
 
 /// An indexed tensor taken apart: which dims index tensors address, and where their shape goes in the result.
 pub(crate) struct Lookup {
@@ -241,7 +242,18 @@ impl View {
         value: &View,
         accumulate: bool,
     ) -> Result<()> {
-        let op = "index_put_";
+        self.put_at("index_put_", indices, value, accumulate)
+    }
+
+    /// [`View::index_put_`] for an operation of this name.
+    #[track_caller]
+    pub(crate) fn put_at(
+        &self,
+        op: &'static str,
+        indices: &[Option<View>],
+        value: &View,
+        accumulate: bool,
+    ) -> Result<()> {
         if value.dtype() != self.dtype() {
             return Err(Error::new(
                 Kind::DType,
@@ -279,7 +291,7 @@ impl View {
             Move::Set
         };
         lookup.run(what, self, value.into(), op)?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 }

@@ -260,6 +260,7 @@ impl View {
     ///
     /// # Errors
     /// Fewer than two dims; a tensor that overlaps itself; a guard in the way.
+    #[track_caller]
     pub fn triangle_(&self, keep: Triangle) -> Result<()> {
         let op = name(keep, ["tril_", "triu_"]);
         self.check_matrices(op)?;
@@ -267,7 +268,7 @@ impl View {
         backend(self.device())
             .triangle(keep, self, self)
             .map_err(|e| e.op(op))?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 

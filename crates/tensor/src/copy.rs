@@ -246,7 +246,7 @@ impl View {
         } else {
             self.storage().check_writable().map_err(|e| e.op(op))?;
         }
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 }

@@ -47,6 +47,7 @@ impl Batch {
     }
 
     /// Each matrix, copied out of the view, in the wide type of its dtype.
+    #[track_caller]
     fn matrices<T>(&self, view: &View, op: &'static str) -> Result<Vec<DMatrix<T>>>
     where
         T: Number + ComplexField,
@@ -113,6 +114,7 @@ impl View {
     }
 }
 
+#[track_caller]
 fn singular_values<T>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Result<Vec<f64>>
 where
     T: ComplexField<RealField = f64>,
@@ -133,6 +135,7 @@ where
 }
 
 /// The elements of the inverses, column after column.
+#[track_caller]
 fn inverses<T: ComplexField>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     for (i, m) in matrices.into_iter().enumerate() {

@@ -10,6 +10,7 @@ use osteon_spec::{
 };
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::panic::Location;
 
 /// An operation element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +83,7 @@ impl Call<'_> {
     /// # Errors
     /// As [`Call::fresh`]; a result of a higher category than `dst`, another shape, overlap. Nothing
     /// is written then.
+    #[track_caller]
     pub fn in_place(&self, dst: &View) -> Result<()> {
         self.device()?;
         let dtypes = self.dtypes()?;
@@ -102,7 +104,7 @@ impl Call<'_> {
         }
         write::check(dst, self.args, self.name)?;
         self.run(&dtypes, dst)?;
-        dst.storage().bump_version();
+        dst.storage().record_write(self.name, Location::caller());
         Ok(())
     }
 
@@ -110,6 +112,7 @@ impl Call<'_> {
     ///
     /// # Errors
     /// As [`Call::in_place`].
+    #[track_caller]
     pub fn out(&self, out: &View) -> Result<()> {
         let device = self.device()?;
         if out.device() != device {
@@ -131,7 +134,7 @@ impl Call<'_> {
         }
         write::check(out, self.args, self.name)?;
         self.run(&dtypes, out)?;
-        out.storage().bump_version();
+        out.storage().record_write(self.name, Location::caller());
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use crate::target::{target, written};
 use crate::write;
 use osteon_kernels::BinaryOp;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar, wrap_dim};
+use std::panic::Location;
 
 /// What happens at each position.
 #[derive(Clone, Copy, Debug)]
@@ -223,7 +224,7 @@ impl View {
             pointers: &pointers,
         }
         .run(Move::Get, &out, self.into(), op)?;
-        written(given);
+        written(given, op);
         Ok(out)
     }
 
@@ -281,7 +282,7 @@ impl View {
             op,
         )?;
         if index.numel() == 0 {
-            written(given);
+            written(given, op);
             return Ok(out);
         }
         let (sizes, strides) = as_dims(self);
@@ -299,11 +300,12 @@ impl View {
             pointers: &pointers,
         }
         .run(Move::Get, &out, self.into(), op)?;
-        written(given);
+        written(given, op);
         Ok(out)
     }
 
     /// A rank-0 index as a vector of one.
+    #[track_caller]
     fn reshaped_vector(&self) -> Result<View> {
         if self.dim() == 0 {
             self.unsqueeze(0)
@@ -333,7 +335,7 @@ impl View {
             pointers: &pointers,
         }
         .run(Move::Set, self, Arg::Number(value), op)?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 
@@ -366,6 +368,7 @@ impl View {
         self.index_rows(dim, index, source, Move::Set, false, "index_copy_")
     }
 
+    #[track_caller]
     fn index_rows(
         &self,
         dim: isize,
@@ -405,7 +408,7 @@ impl View {
         write::check_apart(self, source, op)?;
         if self.numel() == 0 && allow_int32 {
             // Nothing to add to: PyTorch does not look at the indices.
-            self.storage().bump_version();
+            self.storage().record_write(op, Location::caller());
             return Ok(());
         }
         let (positions, slice) = rows(
@@ -422,7 +425,7 @@ impl View {
             pointers: &pointers,
         }
         .run(what, self, source.into(), op)?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 
@@ -454,6 +457,7 @@ impl View {
     }
 
     /// Moves the source to the places that the index names, after one number, if there is a first.
+    #[track_caller]
     pub(crate) fn scattered(
         &self,
         dim: isize,
@@ -519,7 +523,7 @@ impl View {
             }
             places.run(what, self, source, op)?;
         }
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ impl View {
     ///
     /// # Errors
     /// A number that the dtype cannot hold, guards, read-only memory.
+    #[track_caller]
     pub fn fill_(&self, value: Scalar) -> Result<()> {
         self.fill_with("fill_", value)
     }
@@ -21,16 +22,18 @@ impl View {
     ///
     /// # Errors
     /// Guards, read-only memory.
+    #[track_caller]
     pub fn zero_(&self) -> Result<()> {
         self.fill_with("zero_", Scalar::Bool(false))
     }
 
+    #[track_caller]
     fn fill_with(&self, op: &'static str, value: Scalar) -> Result<()> {
         value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
         backend(self.device())
             .fill(self, value)
             .map_err(|e| e.op(op))?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 
@@ -38,6 +41,7 @@ impl View {
     ///
     /// # Errors
     /// A mask that is not `bool` or does not broadcast, a number that the dtype cannot hold, overlap.
+    #[track_caller]
     pub fn masked_fill_(&self, mask: &View, value: Arg<'_>) -> Result<()> {
         let op = "masked_fill_";
         if mask.dtype() != DType::Bool {
@@ -56,7 +60,7 @@ impl View {
         backend(self.device())
             .select(self, mask, value.into(), self.into())
             .map_err(|e| e.op(op))?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 
@@ -79,7 +83,7 @@ impl View {
             self.storage().grow(needed, op, Location::caller())?;
         }
         let view = self.with_layout(layout, op)?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(Some(view))
     }
 
@@ -110,7 +114,7 @@ impl View {
             self.dtype(),
             op,
         )?;
-        view.storage().bump_version();
+        view.storage().record_write(op, Location::caller());
         Ok(view)
     }
 
@@ -137,7 +141,7 @@ impl View {
             storage.grow(needed, op, Location::caller())?;
         }
         let view = View::new(storage.clone(), layout, self.dtype(), op)?;
-        storage.bump_version();
+        storage.record_write(op, Location::caller());
         Ok(view)
     }
 }

@@ -10,6 +10,7 @@ use osteon_kernels::{BinaryOp, UnaryOp};
 use osteon_spec::{
     Category, DType, Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes, wrap_dim,
 };
+use std::panic::Location;
 
 /// The factors of `input` and of the product in a sum of both.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,7 @@ impl View {
     }
 
     /// Writes `beta·self + alpha·product`, where `product` is fresh and may be changed, to `dst`: `product` or `self`.
+    #[track_caller]
     fn blend(&self, product: &View, weights: Weights, dst: &View, op: &'static str) -> Result<()> {
         let Weights { beta, alpha } = weights.of(product.dtype());
         if !is(alpha, 1) {
@@ -193,7 +195,7 @@ impl View {
             .op(op));
         }
         self.blend(&product, weights, self, op)?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes,
     elementwise_output, result_type,
 };
+use std::panic::Location;
 
 fn check_mask(mask: &View, of: &View, op: &'static str) -> Result<()> {
     if mask.dtype() != DType::Bool {
@@ -165,7 +166,7 @@ impl View {
         backend(self.device())
             .masked_scatter(self, &mask, &source)
             .map_err(|e| e.op(op))?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 }

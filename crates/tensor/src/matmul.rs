@@ -6,6 +6,7 @@ use crate::elementwise::other_device;
 use osteon_kernels::Axis;
 use osteon_spec::{Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes};
 use smallvec::SmallVec;
+use std::panic::Location;
 
 /// Checks that two factors agree in device and dtype: products promote nothing.
 pub(crate) fn check_factors(a: &View, b: &View, op: &'static str) -> Result<()> {
@@ -80,6 +81,7 @@ impl<'a> Contract<'a> {
     }
 
     /// The result into a view of its shape and dtype that shares no byte with the factors.
+    #[track_caller]
     pub(crate) fn write_to(&self, out: &View) -> Result<()> {
         let backend = backend(out.device());
         if self.summed.iter().any(|(size, _)| *size == 0) || out.numel() == 0 {
@@ -237,7 +239,7 @@ impl View {
         let out = product(op, self, other)?;
         if self.dim() == 1 && other.dim() == 2 {
             // PyTorch's result has been squeezed in place by then.
-            out.storage().bump_version();
+            out.storage().record_write(op, Location::caller());
         }
         Ok(out)
     }

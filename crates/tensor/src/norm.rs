@@ -101,6 +101,7 @@ impl View {
         Ok(out)
     }
 
+    #[track_caller]
     fn normalize_into(
         &self,
         name: &'static str,
@@ -468,11 +469,13 @@ fn check_real(x: &View, name: &'static str) -> Result<()> {
 }
 
 /// Statistics in the dtype that they are kept in.
+#[track_caller]
 fn in_accurate(view: &View) -> Result<View> {
     view.to_dtype(accurate(view.dtype()))
 }
 
 /// `running = (1 - momentum) · running + momentum · factor · now`.
+#[track_caller]
 fn follow(
     name: &'static str,
     running: &View,

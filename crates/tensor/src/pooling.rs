@@ -122,6 +122,7 @@ struct Images {
     format: MemoryFormat,
 }
 
+#[track_caller]
 fn images(input: &View) -> Result<Images> {
     let shape = input.shape();
     let single = shape.len() == 3;
@@ -166,6 +167,7 @@ impl Images {
         )
     }
 
+    #[track_caller]
     fn pooling<'a>(
         &self,
         spans: &'a [Vec<Span>; 2],
@@ -190,6 +192,7 @@ impl Images {
         }
     }
 
+    #[track_caller]
     fn finish(&self, out: View) -> Result<View> {
         if self.single {
             out.select(0, 0)
@@ -205,6 +208,7 @@ struct Windows {
     step: [usize; 2],
 }
 
+#[track_caller]
 fn windows(images: &Images, how: &Pool<2>) -> Result<Windows> {
     let kernel = at_least("kernel_size", how.kernel, 1)?;
     let stride = at_least("stride", how.stride.unwrap_or(how.kernel), 1)?;
@@ -414,7 +418,7 @@ fn adaptive(input: &View, sizes: [Option<isize>; 2]) -> Result<View> {
             0,
         )?;
         let out = View::alloc(layout, input.dtype(), &input.device(), op)?;
-        out.storage().bump_version();
+        out.storage().record_write(op, Location::caller());
         out
     } else {
         images.alloc(sizes, input.dtype(), op)?

@@ -6,6 +6,7 @@ use crate::create::reserved;
 use crate::write;
 use osteon_kernels::{Distribution, Random};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
+use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 /// The seed, and how many numbers have been drawn since it was set.
@@ -68,13 +69,14 @@ impl View {
     ///
     /// # Errors
     /// As [`View::random`]; a tensor that overlaps itself; a guard in the way.
+    #[track_caller]
     pub fn random_(&self, distribution: Distribution, op: &'static str) -> Result<()> {
         check(distribution, self.dtype()).map_err(|e| e.op(op))?;
         write::check(self, &[], op)?;
         backend(self.device())
             .random(self, &draw(self.numel(), distribution))
             .map_err(|e| e.op(op))?;
-        self.storage().bump_version();
+        self.storage().record_write(op, Location::caller());
         Ok(())
     }
 

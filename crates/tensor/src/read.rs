@@ -14,6 +14,7 @@ impl View {
     ///
     /// # Errors
     /// [`Kind::DType`] when `T` is not the dtype; a write guard in the way; out of memory.
+    #[track_caller]
     pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype() {
             return Err(Error::new(
@@ -38,6 +39,7 @@ impl View {
     ///
     /// # Errors
     /// [`Kind::Value`] when there is not exactly one; a write guard in the way.
+    #[track_caller]
     pub fn item(&self) -> Result<Scalar> {
         if self.numel() != 1 {
             return Err(Error::new(
@@ -61,6 +63,7 @@ impl View {
     ///
     /// # Errors
     /// Another device; a write guard in the way; out of memory.
+    #[track_caller]
     pub fn equal(&self, other: &View) -> Result<bool> {
         if self.shape() != other.shape() || self.dtype() != other.dtype() {
             return Ok(false);
@@ -80,6 +83,7 @@ impl View {
     ///
     /// # Errors
     /// Shapes that do not broadcast; complex tensors; a write guard in the way; out of memory.
+    #[track_caller]
     pub fn allclose(&self, other: &View, rtol: f64, atol: f64) -> Result<bool> {
         let op = "allclose";
         if self.dtype().is_complex() || other.dtype().is_complex() {

@@ -443,6 +443,7 @@ impl View {
             .one(self, self.dtype().to_real())
     }
 
+    #[track_caller]
     fn spread<'a>(
         &self,
         name: &'static str,

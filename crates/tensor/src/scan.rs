@@ -5,6 +5,7 @@ use crate::reduce::{Reduction, listed};
 use crate::{View, write};
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_spec::{Category, DType, Error, Kind, Layout, Result};
+use std::panic::Location;
 
 /// One call of a scan.
 struct Scan {
@@ -40,11 +41,12 @@ impl Scan {
         Ok(first.zip(second).expect("two results were asked for"))
     }
 
+    #[track_caller]
     fn in_place(&self, x: &View) -> Result<()> {
         self.check(x)?;
         write::check_itself(x, self.name)?;
         self.run(x, [Some(x), None])?;
-        x.storage().bump_version();
+        x.storage().record_write(self.name, Location::caller());
         Ok(())
     }
 
@@ -99,6 +101,7 @@ impl View {
     ///
     /// # Errors
     /// A dim out of range; overlap; a guard in the way.
+    #[track_caller]
     pub fn cumsum_(&self, dim: isize) -> Result<()> {
         self.accumulation("cumsum_", ReduceOp::Sum, dim, Some(self.dtype()))?
             .in_place(self)
@@ -108,6 +111,7 @@ impl View {
     ///
     /// # Errors
     /// As [`View::cumsum_`].
+    #[track_caller]
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
         self.accumulation("cumprod_", ReduceOp::Prod, dim, Some(self.dtype()))?
             .in_place(self)

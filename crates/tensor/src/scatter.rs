@@ -151,7 +151,7 @@ impl View {
             op,
         )?;
         lookup.run(Move::Get, &of, (&to).into(), op)?;
-        written(out);
+        written(out, op);
         Ok(to)
     }
 
@@ -189,8 +189,7 @@ impl View {
         let shape: Vec<isize> = index.shape().iter().map(|&n| n as isize).collect();
         let source = source.reshape(&shape)?;
         let (of, indices) = self.by_number(index, op)?;
-        of.index_put_(&indices, &source, accumulate)
-            .map_err(|e| e.op(op))
+        of.put_at(op, &indices, &source, accumulate)
     }
 
     /// A view of the same elements, and an index tensor for each of its dims, for numbers in row-major order.

@@ -61,6 +61,7 @@ fn places(n: usize, op: &'static str) -> Result<Vec<usize>> {
 
 impl View {
     /// The integer that stands for each element, in row-major order.
+    #[track_caller]
     pub(crate) fn keys(&self, op: &'static str) -> Result<Vec<u64>> {
         let mut keys = reserved(self.numel(), op)?;
         keys.resize(self.numel(), 0);
@@ -70,6 +71,7 @@ impl View {
         Ok(keys)
     }
 
+    #[track_caller]
     fn whole_numbers(&self, numbers: &[i64], shape: &[usize]) -> Result<View> {
         View::from_slice(numbers, shape, &self.device())
     }

@@ -4,6 +4,7 @@ use crate::View;
 use crate::elementwise::other_device;
 use crate::write;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
+use std::panic::Location;
 
 /// A new tensor of this layout, or the given one, if it suits: the same shape, dtype and device, no overlap with itself
 /// or with what is read.
@@ -41,8 +42,9 @@ pub(crate) fn target(
 }
 
 /// Counts the write of a given tensor.
-pub(crate) fn written(out: Option<&View>) {
+#[track_caller]
+pub(crate) fn written(out: Option<&View>, op: &'static str) {
     if let Some(out) = out {
-        out.storage().bump_version();
+        out.storage().record_write(op, Location::caller());
     }
 }
