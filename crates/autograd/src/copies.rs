@@ -1,6 +1,7 @@
 //! Operations that may copy. Each says when; each copy is in the copy log with its reason.
 
 use crate::Tensor;
+use crate::graph::{record, reshaped, same, viewed};
 use osteon_spec::{DType, MemoryFormat, Result};
 
 /// What [`Tensor::to`] changes.
@@ -51,7 +52,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn copy_in(&self, format: MemoryFormat) -> Result<Tensor> {
-        self.as_view().copy(format).map(Tensor::from_view)
+        record(self.as_view().copy(format)?, &[self], |_, _| Ok(same()))
     }
 
     /// Itself when it is contiguous already, as in PyTorch: a contiguous slice keeps its whole storage alive
@@ -126,9 +127,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn reshape(&self, shape: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view()
-            .reshape(shape.as_ref())
-            .map(Tensor::from_view)
+        self.rearranged(self.as_view().reshape(shape.as_ref())?)
     }
 
     /// Dims `start..=end` as one: itself when that is one dim, else as [`Tensor::reshape`].
@@ -145,7 +144,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn flatten(&self, start_dim: isize, end_dim: isize) -> Result<Tensor> {
-        self.same_or(self.as_view().flatten(start_dim, end_dim)?)
+        self.rearranged(self.as_view().flatten(start_dim, end_dim)?)
     }
 
     /// All elements in one dim: a view of a contiguous tensor, else a copy, an implicit one, even where
@@ -163,7 +162,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn ravel(&self) -> Result<Tensor> {
-        self.as_view().ravel().map(Tensor::from_view)
+        self.rearranged(self.as_view().ravel()?)
     }
 
     /// The elements cast to a dtype: itself when it has it, else a copy. Floats are cut and wrap into
@@ -202,14 +201,28 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn to_copy(&self, dtype: DType) -> Result<Tensor> {
-        self.as_view().to_dtype_copy(dtype).map(Tensor::from_view)
+        record(self.as_view().to_dtype_copy(dtype)?, &[self], |_, _| {
+            Ok(same())
+        })
     }
 
     /// This tensor where the view is its own, else a new one.
+    /// The tensor itself, or a copy of it.
     fn same_or(&self, view: osteon_tensor::View) -> Result<Tensor> {
         if view.viewer().is_same(self.as_view().viewer()) {
             return Ok(self.clone());
         }
-        Ok(Tensor::from_view(view))
+        record(view, &[self], |_, _| Ok(same()))
+    }
+
+    /// The tensor itself, a view of it, or a copy, in another shape.
+    fn rearranged(&self, view: osteon_tensor::View) -> Result<Tensor> {
+        if view.viewer().is_same(self.as_view().viewer()) {
+            Ok(self.clone())
+        } else if view.shares_storage(self.as_view()) {
+            viewed(self, view, || Ok(reshaped()))
+        } else {
+            record(view, &[self], |_, _| Ok(reshaped()))
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Writes in place: seen through every tensor on the storage, counted in its version, refused before anything
 //! is changed. Those that change metadata take `&mut self` and change this handle alone.
 
+use crate::graph::{Recorder, erased, rule, two};
 use crate::{Operand, Tensor};
 use osteon_memory::Storage;
 use osteon_spec::{Result, Scalar};
@@ -21,7 +22,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<()> {
-        self.as_view().fill_(value.into())
+        let value = value.into();
+        Recorder::in_place(
+            "fill_",
+            &[self],
+            |_| Ok(()),
+            || self.as_view().fill_(value),
+            |_| Ok(erased()),
+        )
     }
 
     /// Writes zeros. An expanded tensor may be zeroed.
@@ -38,7 +46,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn zero_(&self) -> Result<()> {
-        self.as_view().zero_()
+        Recorder::in_place(
+            "zero_",
+            &[self],
+            |_| Ok(()),
+            || self.as_view().zero_(),
+            |_| Ok(erased()),
+        )
     }
 
     /// Writes the elements of `src`, broadcast and cast, into this tensor.
@@ -55,7 +69,21 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn copy_(&self, src: &Tensor) -> Result<()> {
-        self.as_view().copy_(src.as_view())
+        let run = || self.as_view().copy_(src.as_view());
+        Recorder::in_place(
+            "copy_",
+            &[self, src],
+            |_| Ok(()),
+            run,
+            |_| {
+                Ok(rule(|b| {
+                    two(
+                        b.want(0, || b.grad()?.zeros_like(None))?,
+                        b.want(1, || b.grad())?,
+                    )
+                }))
+            },
+        )
     }
 
     /// Writes one number where `mask`, a `bool` tensor broadcast to this shape, is true.

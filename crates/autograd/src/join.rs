@@ -1,7 +1,7 @@
 //! Several tensors as one.
 
 use crate::Tensor;
-use crate::views::tensors;
+use crate::graph::{same, viewed};
 use osteon_spec::Result;
 use osteon_tensor::View;
 
@@ -166,6 +166,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn broadcast_tensors(list: &[&Tensor]) -> Result<Vec<Tensor>> {
-        View::broadcast_tensors(&views(list)).map(tensors)
+        let views = View::broadcast_tensors(&views(list))?;
+        let pairs = list.iter().zip(views);
+        pairs
+            .map(|(of, view)| viewed(of, view, || Ok(same())))
+            .collect()
     }
 }

@@ -14,6 +14,8 @@ mod create;
 mod display;
 mod elementwise;
 pub mod functional;
+mod grad;
+mod graph;
 mod grids;
 mod index;
 mod inplace;
@@ -28,12 +30,18 @@ mod reduce;
 mod scan;
 mod scatter;
 mod sets;
+mod shapes;
 mod sort;
+mod splits;
 mod tensor;
 mod views;
 
 pub use arithmetic::Rounding;
 pub use copies::To;
+pub use grad::{Backward, Grad, grad};
+pub use graph::mode::{
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+};
 pub use grids::Indexing;
 pub use index::Index;
 pub use norm::{BatchNorm, MatrixNorm};

@@ -5,7 +5,9 @@
 //! threads.
 
 use crate::Tensor;
-use osteon_spec::{DType, Result};
+use crate::graph::{Rule, one, record, rule};
+use crate::views::signed;
+use osteon_spec::{DType, Result, wrap_dim};
 use osteon_tensor::View;
 
 pub(crate) fn pair((first, second): (View, View)) -> (Tensor, Tensor) {
@@ -26,7 +28,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum(&self) -> Result<Tensor> {
-        self.as_view().sum(&[], false, None).map(Tensor::from_view)
+        record(self.as_view().sum(&[], false, None)?, &[self], |_, _| {
+            Ok(spread(&[], false))
+        })
     }
 
     /// The sum over dims, which stay with size 1 where `keepdim` says so.
@@ -43,9 +47,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .sum(dims.as_ref(), keepdim, None)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().sum(dims, keepdim, None)?;
+        record(out, &[self], |_, _| Ok(spread(dims, keepdim)))
     }
 
     /// [`Tensor::sum_dims`] with the elements converted to a dtype first, on the way.
@@ -622,4 +626,31 @@ impl Tensor {
             .sum_to_size(shape.as_ref())
             .map(Tensor::from_view)
     }
+}
+
+/// The rule of a sum over dims, all if none are named: each summand has the gradient of its sum.
+pub(crate) fn spread(dims: &[isize], keepdim: bool) -> impl Rule + use<> {
+    let dims = dims.to_vec();
+    rule(move |b| {
+        one(restored(&b.grad()?, &dims, keepdim, b.sizes(0).len())?.expand(signed(b.sizes(0)))?)
+    })
+}
+
+/// A reduced tensor with the dims that the reduction took away, as dims of size 1.
+pub(crate) fn restored(
+    reduced: &Tensor,
+    dims: &[isize],
+    keepdim: bool,
+    rank: usize,
+) -> Result<Tensor> {
+    if keepdim || dims.is_empty() || rank == 0 {
+        return Ok(reduced.clone());
+    }
+    let mut dims = dims
+        .iter()
+        .map(|&d| wrap_dim(d, rank))
+        .collect::<Result<Vec<_>>>()?;
+    dims.sort_unstable();
+    dims.iter()
+        .try_fold(reduced.clone(), |t, &d| t.unsqueeze(d as isize))
 }

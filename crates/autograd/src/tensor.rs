@@ -24,23 +24,10 @@ use osteon_tensor::{Number, ReadGuard, View, WriteGuard};
 /// ```
 #[derive(Clone)]
 pub struct Tensor {
-    view: View,
+    pub(crate) view: View,
 }
 
 impl Tensor {
-    /// A tensor that has no history.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let view = osteon_tensor::View::from_data(&[1i64, 2], &osteon_spec::Device::cpu())?;
-    /// assert_eq!(Tensor::from_view(view).to_vec::<i64>()?, [1, 2]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[inline]
-    pub fn from_view(view: View) -> Tensor {
-        Tensor { view }
-    }
-
     /// The view that the tensor is. Free.
     ///
     /// ```

@@ -2,13 +2,9 @@
 //! the same storage, and keeps the storage alive.
 
 use crate::Tensor;
-use osteon_spec::{DType, Result, Sections};
-use osteon_tensor::View;
+use crate::graph::{Geometry, Strided, linear, reshaped, same, viewed};
+use osteon_spec::{DType, Layout, Result, wrap_dim};
 use std::ops::{Bound, RangeBounds};
-
-pub(crate) fn tensors(views: Vec<View>) -> Vec<Tensor> {
-    views.into_iter().map(Tensor::from_view).collect()
-}
 
 impl Tensor {
     /// Indices `range` of a dim, clamped to it, as Python's `x[a:b]`; negative bounds count from the
@@ -29,9 +25,9 @@ impl Tensor {
     #[inline]
     pub fn slice(&self, dim: isize, range: impl RangeBounds<isize>) -> Result<Tensor> {
         let (start, end) = bounds(&range);
-        self.as_view()
-            .slice(dim, start, end, 1)
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().slice(dim, start, end, 1)?, || {
+            Strided::over(self, |l| l.slice(dim, start, end, 1))
+        })
     }
 
     /// [`Tensor::slice`] in steps.
@@ -53,9 +49,9 @@ impl Tensor {
         step: isize,
     ) -> Result<Tensor> {
         let (start, end) = bounds(&range);
-        self.as_view()
-            .slice(dim, start, end, step)
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().slice(dim, start, end, step)?, || {
+            Strided::over(self, |l| l.slice(dim, start, end, step))
+        })
     }
 
     /// The same elements in row-major order under another shape; one size may be -1. Fails where strides
@@ -73,7 +69,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn view(&self, shape: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().view(shape.as_ref()).map(Tensor::from_view)
+        viewed(
+            self,
+            self.as_view().view(shape.as_ref())?,
+            || Ok(reshaped()),
+        )
     }
 
     /// The dims in another order.
@@ -89,7 +89,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn permute(&self, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().permute(dims.as_ref()).map(Tensor::from_view)
+        let dims = dims.as_ref();
+        viewed(self, self.as_view().permute(dims)?, || {
+            let mut inverse = vec![0; dims.len()];
+            for (i, &d) in dims.iter().enumerate() {
+                inverse[wrap_dim(d, dims.len())?] = i as isize;
+            }
+            Ok(linear(move |g| g.permute(&inverse)))
+        })
     }
 
     /// Two dims exchanged.
@@ -105,7 +112,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn transpose(&self, dim0: isize, dim1: isize) -> Result<Tensor> {
-        self.as_view().transpose(dim0, dim1).map(Tensor::from_view)
+        viewed(self, self.as_view().transpose(dim0, dim1)?, || {
+            Ok(linear(move |g| g.transpose(dim0, dim1)))
+        })
     }
 
     /// [`Tensor::transpose`], by NumPy's name.
@@ -120,7 +129,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn swapaxes(&self, dim0: isize, dim1: isize) -> Result<Tensor> {
-        self.as_view().transpose(dim0, dim1).map(Tensor::from_view)
+        self.transpose(dim0, dim1)
     }
 
     /// [`Tensor::transpose`], by its other name.
@@ -135,7 +144,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn swapdims(&self, dim0: isize, dim1: isize) -> Result<Tensor> {
-        self.as_view().transpose(dim0, dim1).map(Tensor::from_view)
+        self.transpose(dim0, dim1)
     }
 
     /// A matrix transposed; a vector or a scalar as it is.
@@ -151,7 +160,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
-        self.as_view().t().map(Tensor::from_view)
+        viewed(self, self.as_view().t()?, || Ok(linear(Tensor::t)))
     }
 
     /// Some dims moved to other places, the rest in their order.
@@ -171,9 +180,11 @@ impl Tensor {
         source: impl AsRef<[isize]>,
         destination: impl AsRef<[isize]>,
     ) -> Result<Tensor> {
-        self.as_view()
-            .movedim(source.as_ref(), destination.as_ref())
-            .map(Tensor::from_view)
+        let (from, to) = (source.as_ref(), destination.as_ref());
+        viewed(self, self.as_view().movedim(from, to)?, || {
+            let (from, to) = (from.to_vec(), to.to_vec());
+            Ok(linear(move |g| g.movedim(&to, &from)))
+        })
     }
 
     /// [`Tensor::movedim`], by NumPy's name.
@@ -192,9 +203,7 @@ impl Tensor {
         source: impl AsRef<[isize]>,
         destination: impl AsRef<[isize]>,
     ) -> Result<Tensor> {
-        self.as_view()
-            .movedim(source.as_ref(), destination.as_ref())
-            .map(Tensor::from_view)
+        self.movedim(source, destination)
     }
 
     /// One index of a dim, which goes: `x[index]` for dim 0.
@@ -210,7 +219,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn select(&self, dim: isize, index: isize) -> Result<Tensor> {
-        self.as_view().select(dim, index).map(Tensor::from_view)
+        viewed(self, self.as_view().select(dim, index)?, || {
+            Strided::over(self, |l| l.select(dim, index))
+        })
     }
 
     /// `length` indices of a dim from `start`.
@@ -226,9 +237,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn narrow(&self, dim: isize, start: isize, length: isize) -> Result<Tensor> {
-        self.as_view()
-            .narrow(dim, start, length)
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().narrow(dim, start, length)?, || {
+            Strided::over(self, |l| l.narrow(dim, start, length))
+        })
     }
 
     /// A diagonal of two dims, as a last dim in their place.
@@ -244,9 +255,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn diagonal(&self, offset: isize, dim1: isize, dim2: isize) -> Result<Tensor> {
-        self.as_view()
-            .diagonal(offset, dim1, dim2)
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().diagonal(offset, dim1, dim2)?, || {
+            Strided::over(self, |l| l.diagonal(offset, dim1, dim2))
+        })
     }
 
     /// Windows of `size` along a dim, `step` apart, as a last dim. Windows may overlap: writing through
@@ -263,9 +274,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unfold(&self, dim: isize, size: isize, step: isize) -> Result<Tensor> {
-        self.as_view()
-            .unfold(dim, size, step)
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().unfold(dim, size, step)?, || {
+            Strided::over(self, |l| l.unfold(dim, size, step))
+        })
     }
 
     /// Exactly these sizes, strides and offset (the tensor's own for `None`) over the whole storage.
@@ -286,9 +297,24 @@ impl Tensor {
         strides: impl AsRef<[isize]>,
         offset: Option<isize>,
     ) -> Result<Tensor> {
-        self.as_view()
-            .as_strided(sizes.as_ref(), strides.as_ref(), offset)
-            .map(Tensor::from_view)
+        viewed(
+            self,
+            self.as_view()
+                .as_strided(sizes.as_ref(), strides.as_ref(), offset)?,
+            || {
+                let of = Geometry::of(self);
+                let layout = of
+                    .layout
+                    .as_strided(sizes.as_ref(), strides.as_ref(), offset)?;
+                Ok(Strided::new(
+                    &of,
+                    Geometry {
+                        layout,
+                        ..of.clone()
+                    },
+                ))
+            },
+        )
     }
 
     /// Without the dims of size 1.
@@ -304,7 +330,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn squeeze(&self) -> Result<Tensor> {
-        self.as_view().squeeze().map(Tensor::from_view)
+        viewed(self, self.as_view().squeeze()?, || Ok(reshaped()))
     }
 
     /// Without those of these dims that have size 1.
@@ -320,9 +346,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn squeeze_dims(&self, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view()
-            .squeeze_dims(dims.as_ref())
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().squeeze_dims(dims.as_ref())?, || {
+            Ok(reshaped())
+        })
     }
 
     /// With a dim of size 1 put in.
@@ -338,7 +364,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unsqueeze(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().unsqueeze(dim).map(Tensor::from_view)
+        viewed(self, self.as_view().unsqueeze(dim)?, || Ok(reshaped()))
     }
 
     /// Dims of size 1, and new ones in front, repeated with stride 0; -1 keeps a size.
@@ -355,7 +381,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn expand(&self, sizes: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().expand(sizes.as_ref()).map(Tensor::from_view)
+        viewed(self, self.as_view().expand(sizes.as_ref())?, || Ok(same()))
     }
 
     /// [`Tensor::expand`], by NumPy's name.
@@ -370,7 +396,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn broadcast_to(&self, sizes: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().expand(sizes.as_ref()).map(Tensor::from_view)
+        self.expand(sizes)
     }
 
     /// One dim as several; one size may be -1.
@@ -386,9 +412,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unflatten(&self, dim: isize, sizes: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view()
-            .unflatten(dim, sizes.as_ref())
-            .map(Tensor::from_view)
+        viewed(self, self.as_view().unflatten(dim, sizes.as_ref())?, || {
+            Ok(reshaped())
+        })
     }
 
     /// Another tensor over the same elements.
@@ -403,7 +429,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn alias(&self) -> Result<Tensor> {
-        self.as_view().alias().map(Tensor::from_view)
+        viewed(self, self.as_view().alias()?, || Ok(same()))
     }
 
     /// The same elements outside of the graph. Shares the storage, and keeps all of it alive.
@@ -452,7 +478,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn view_as_real(&self) -> Result<Tensor> {
-        self.as_view().view_as_real().map(Tensor::from_view)
+        let view = self.as_view().view_as_real()?;
+        let dtype = view.dtype();
+        viewed(self, view, || {
+            Strided::as_dtype(self, dtype, Layout::view_as_real)
+        })
     }
 
     /// Pairs in a last dim of size 2 as complex numbers.
@@ -469,7 +499,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn view_as_complex(&self) -> Result<Tensor> {
-        self.as_view().view_as_complex().map(Tensor::from_view)
+        let view = self.as_view().view_as_complex()?;
+        let dtype = view.dtype();
+        viewed(self, view, || {
+            Strided::as_dtype(self, dtype, Layout::view_as_complex)
+        })
     }
 
     /// The real parts of a complex tensor; a real tensor itself.
@@ -485,7 +519,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn real(&self) -> Result<Tensor> {
-        self.as_view().real().map(Tensor::from_view)
+        if !self.dtype().is_complex() {
+            return Ok(self.clone());
+        }
+        let view = self.as_view().real()?;
+        viewed(self, view, || {
+            Strided::as_dtype(self, self.dtype().to_real(), Layout::real)
+        })
     }
 
     /// The imaginary parts of a complex tensor.
@@ -500,140 +540,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn imag(&self) -> Result<Tensor> {
-        self.as_view().imag().map(Tensor::from_view)
-    }
-
-    /// Pieces of `size` along a dim, the last one perhaps smaller.
-    ///
-    /// # Errors
-    /// A size below 0, or 0 with something to split.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let parts = Tensor::arange(0, 5, 1)?.split(2, 0)?;
-    /// assert_eq!(parts.iter().map(Tensor::numel).collect::<Vec<_>>(), [2, 2, 1]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn split(&self, size: isize, dim: isize) -> Result<Vec<Tensor>> {
-        self.as_view().split(size, dim).map(tensors)
-    }
-
-    /// Pieces of these sizes along a dim.
-    ///
-    /// # Errors
-    /// Sizes that do not add up to the dim's.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::arange(0, 5, 1)?.split_with_sizes([1, 4], 0)?[1].to_vec::<i64>()?, [1, 2, 3, 4]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn split_with_sizes(&self, sizes: impl AsRef<[isize]>, dim: isize) -> Result<Vec<Tensor>> {
-        self.as_view()
-            .split_with_sizes(sizes.as_ref(), dim)
-            .map(tensors)
-    }
-
-    /// At most so many pieces of equal size along a dim; there may be fewer.
-    ///
-    /// # Errors
-    /// A count below 1.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::arange(0, 4, 1)?.chunk(3, 0)?.len(), 2);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn chunk(&self, chunks: isize, dim: isize) -> Result<Vec<Tensor>> {
-        self.as_view().chunk(chunks, dim).map(tensors)
-    }
-
-    /// Each index of a dim.
-    ///
-    /// # Errors
-    /// A scalar.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let rows = Tensor::new([[1i64, 2], [3, 4]])?.unbind(0)?;
-    /// assert_eq!(rows[1].to_vec::<i64>()?, [3, 4]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn unbind(&self, dim: isize) -> Result<Vec<Tensor>> {
-        self.as_view().unbind(dim).map(tensors)
-    }
-
-    /// Exactly so many pieces along a dim (some may be empty), or a piece before each of these indices and one after
-    /// the last.
-    ///
-    /// # Errors
-    /// A scalar, a count below 1.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::arange(0, 5, 1)?;
-    /// assert_eq!(x.tensor_split(3, 0)?.len(), 3);
-    /// assert_eq!(x.tensor_split(&[1, 4], 0)?[1].to_vec::<i64>()?, [1, 2, 3]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn tensor_split<'a>(
-        &self,
-        sections: impl Into<Sections<'a>>,
-        dim: isize,
-    ) -> Result<Vec<Tensor>> {
-        self.as_view()
-            .tensor_split(sections.into(), dim)
-            .map(tensors)
-    }
-
-    /// [`Tensor::tensor_split`] along dim 1, or dim 0 of a vector.
-    ///
-    /// # Errors
-    /// Too few dims, a count below 1, or one that does not divide the dim where that is asked for.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::new([[1i64, 2], [3, 4]])?.hsplit(2)?[1].to_vec::<i64>()?, [2, 4]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn hsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
-        self.as_view().hsplit(sections.into()).map(tensors)
-    }
-
-    /// [`Tensor::tensor_split`] along dim 0.
-    ///
-    /// # Errors
-    /// Too few dims, a count below 1, or one that does not divide the dim where that is asked for.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::new([[1i64, 2], [3, 4]])?.vsplit(2)?[1].to_vec::<i64>()?, [3, 4]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn vsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
-        self.as_view().vsplit(sections.into()).map(tensors)
-    }
-
-    /// [`Tensor::tensor_split`] along dim 2.
-    ///
-    /// # Errors
-    /// Too few dims, a count below 1, or one that does not divide the dim where that is asked for.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::arange(0, 4, 1)?.view([1, 2, 2])?.dsplit(2)?[0].to_vec::<i64>()?, [0, 2]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn dsplit<'a>(&self, sections: impl Into<Sections<'a>>) -> Result<Vec<Tensor>> {
-        self.as_view().dsplit(sections.into()).map(tensors)
+        let view = self.as_view().imag()?;
+        viewed(self, view, || {
+            Strided::as_dtype(self, self.dtype().to_real(), Layout::imag)
+        })
     }
 
     /// All dims in reverse: PyTorch's `T`, which is meant for matrices.
@@ -650,7 +560,7 @@ impl Tensor {
     #[allow(non_snake_case, reason = "PyTorch's name")]
     pub fn T(&self) -> Result<Tensor> {
         let dims: Vec<isize> = (0..self.dim() as isize).rev().collect();
-        self.as_view().permute(&dims).map(Tensor::from_view)
+        self.permute(dims)
     }
 
     /// Each matrix of a batch transposed; a scalar itself.
@@ -669,110 +579,7 @@ impl Tensor {
         if self.dim() == 0 {
             return Ok(self.clone());
         }
-        self.as_view().mt().map(Tensor::from_view)
-    }
-
-    /// [`Tensor::reshape`] to the shape of another tensor.
-    ///
-    /// # Errors
-    /// As [`Tensor::reshape`].
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::arange(0, 4, 1)?.reshape_as(&Tensor::new([[0u8, 0], [0, 0]])?)?.shape(), [2, 2]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn reshape_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.reshape(signed(other.shape()))
-    }
-
-    /// The shape of another tensor: [`Tensor::view`] to it.
-    ///
-    /// # Errors
-    /// As [`Tensor::view`].
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::arange(0, 4, 1)?.view_as(&Tensor::new([[0u8, 0], [0, 0]])?)?.stride(), [2, 1]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn view_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.view(signed(other.shape()))
-    }
-
-    /// [`Tensor::expand`] to the shape of another tensor.
-    ///
-    /// # Errors
-    /// As [`Tensor::expand`].
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::new([5i64])?.expand_as(&Tensor::new([0u8; 3])?)?.to_vec::<i64>()?, [5, 5, 5]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn expand_as(&self, other: &Tensor) -> Result<Tensor> {
-        self.expand(signed(other.shape()))
-    }
-
-    /// With at least one dim: itself when it has that.
-    ///
-    /// # Errors
-    /// Out of memory for the view itself.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::new(7i64)?.atleast_1d()?.shape(), [1]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn atleast_1d(&self) -> Result<Tensor> {
-        if self.dim() == 0 {
-            self.unsqueeze(0)
-        } else {
-            Ok(self.clone())
-        }
-    }
-
-    /// With at least two dims, new ones in front: itself when it has them.
-    ///
-    /// # Errors
-    /// Out of memory for the view itself.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::new([1i64, 2, 3])?.atleast_2d()?.shape(), [1, 3]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn atleast_2d(&self) -> Result<Tensor> {
-        match self.dim() {
-            0 => self.view([1, 1]),
-            1 => self.unsqueeze(0),
-            _ => Ok(self.clone()),
-        }
-    }
-
-    /// With at least three dims, new ones around a vector and behind a matrix: itself when it has them.
-    ///
-    /// # Errors
-    /// Out of memory for the view itself.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// assert_eq!(Tensor::new([1i64, 2, 3])?.atleast_3d()?.shape(), [1, 3, 1]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn atleast_3d(&self) -> Result<Tensor> {
-        match self.dim() {
-            0 => self.view([1, 1, 1]),
-            1 => self.unsqueeze(0)?.unsqueeze(-1),
-            2 => self.unsqueeze(-1),
-            _ => Ok(self.clone()),
-        }
+        viewed(self, self.as_view().mt()?, || Ok(linear(Tensor::mT)))
     }
 }
 

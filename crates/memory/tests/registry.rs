@@ -275,12 +275,12 @@ fn a_panic_in_a_drop_leaves_the_registry_whole() {
             DType::F32,
             "look",
             Location::caller(),
-            false,
+            Role::Tensor,
         )
         .unwrap()
     };
     let (bomb, stays) = (look(), look());
-    bomb.attachment().set(Box::new(Bomb)).unwrap();
+    assert!(bomb.attachment().set(Arc::new(Bomb)).is_ok());
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(bomb)));
     assert!(caught.is_err());
     assert_eq!(storage.tensors().len(), 1);

@@ -1,0 +1,140 @@
+//! Writes in place under the graph: what they may write, and how histories change.
+
+use super::mode::{is_grad_enabled, is_inference_mode_enabled};
+use super::record::Recorder;
+use super::view::{INFERENCE, is_differentiable};
+use super::{Back, Edge, Geometry, Grads, Input, Rule, Strided};
+use crate::Tensor;
+use osteon_spec::{Error, Kind, Result};
+use smallvec::{SmallVec, smallvec};
+use std::panic::Location;
+
+impl Recorder {
+    /// Runs an operation that writes `target`, the first of its `inputs`, and records it where one of them requires a
+    /// gradient: `before` saves what is needed of the inputs as they are, `rule` of the result.
+    ///
+    /// # Errors
+    /// Before anything is written: a leaf that requires a gradient, a view of one, a view whose history would become
+    /// ambiguous, a tensor of inference mode outside of it. Those of `run`.
+    #[track_caller]
+    pub fn in_place<R: Rule + 'static>(
+        op: &'static str,
+        inputs: &[&Tensor],
+        before: impl FnOnce(&mut Recorder) -> Result<()>,
+        run: impl FnOnce() -> Result<()>,
+        rule: impl FnOnce(&mut Recorder) -> Result<R>,
+    ) -> Result<()> {
+        let Some(target) = inputs.first() else {
+            return run();
+        };
+        check_inference(target).map_err(|e| e.op(op))?;
+        let recorded = is_differentiable(target.dtype())
+            && inputs.iter().any(|t| t.requires_grad())
+            && is_grad_enabled();
+        if !recorded {
+            return run();
+        }
+        check_target(target).map_err(|e| e.op(op))?;
+        let mut recorder = Recorder::new(op, Location::caller(), inputs)?;
+        before(&mut recorder)?;
+        run()?;
+        let rule = rule(&mut recorder)?;
+        recorder.rewrite(target, Box::new(rule))
+    }
+
+    /// Makes this node the history of `target`, and of its base where it is a view.
+    fn rewrite(mut self, target: &Tensor, rule: Box<dyn Rule>) -> Result<()> {
+        let Some(base) = target.base_meta() else {
+            let node = self.node(smallvec![Geometry::of(target)], rule);
+            target
+                .meta_or_new()
+                .set_edge(Some(Edge::Node(node, 0)), None);
+            return Ok(());
+        };
+        let rule = WriteThrough {
+            place: Strided::new(&base.geometry, Geometry::of(target)),
+            written: rule,
+        };
+        // The base's history before the write takes the place of the view's.
+        self.inputs[0] = base.edge().map(|edge| Input {
+            edge,
+            sizes: SmallVec::from_slice(base.geometry.layout.sizes()),
+            dtype: base.geometry.dtype,
+        });
+        let node = self.node(smallvec![base.geometry.clone()], Box::new(rule));
+        base.set_edge(Some(Edge::Node(node, 0)), None);
+        target.look_again(&base)
+    }
+}
+
+/// The derivative of a write through a view, as a change of the base: elements outside of the view keep their
+/// gradients, those inside get what the written operation gives.
+struct WriteThrough {
+    place: Strided,
+    written: Box<dyn Rule>,
+}
+
+impl Rule for WriteThrough {
+    fn backward(&self, back: &Back<'_>) -> Result<Grads> {
+        let outer = self.place.base_copy(&back.grad()?)?;
+        let inner = self.place.look(&outer)?;
+        let grads = [Some(inner.copy()?)];
+        let mut needs: SmallVec<[bool; 2]> = SmallVec::from_slice(back.needs);
+        let wants_base = back.needs(0);
+        needs[0] = wants_base;
+        let mut result = self.written.backward(&Back {
+            grads: &grads,
+            needs: &needs,
+            ..*back
+        })?;
+        if wants_base {
+            match result.first_mut().and_then(Option::take) {
+                Some(g) => inner.copy_(&g)?,
+                None => inner.zero_()?,
+            }
+            result[0] = Some(outer);
+        }
+        Ok(result)
+    }
+}
+
+fn check_inference(target: &Tensor) -> Result<()> {
+    if !target.has_mark(INFERENCE) || is_inference_mode_enabled() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Autograd,
+        "a tensor made in inference_mode may be written only there; copy() it first",
+    ))
+}
+
+/// Checks that a write to `target` can be recorded.
+fn check_target(target: &Tensor) -> Result<()> {
+    let refuse = |what: String| Err(Error::new(Kind::Autograd, what));
+    if let Some(base) = target.base_meta() {
+        if let Some(why) = target.why_frozen() {
+            return refuse(format!(
+                "{} is a view {why}, and is written in place while gradients are recorded; write out of place instead",
+                target.described()
+            ));
+        }
+        let state = base.state();
+        if state.leaf && state.edge.is_none() {
+            return refuse(format!(
+                "a view of a leaf that requires grad is being written in place ({}); do so inside no_grad",
+                target.described()
+            ));
+        }
+    }
+    let is_leaf = target.meta().is_some_and(|m| {
+        let state = m.state();
+        state.leaf && state.edge.is_none()
+    });
+    if is_leaf {
+        return refuse(format!(
+            "a leaf that requires grad is being written in place ({}); do so inside no_grad",
+            target.described()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Recording an operation: its edges, what it saves, its rule.
+
+use super::mode::{is_grad_enabled, is_inference_mode_enabled};
+use super::saved::Saved;
+use super::view::{INFERENCE, is_differentiable};
+use super::{Edge, Geometry, Input, Node, Rule};
+use crate::Tensor;
+use osteon_memory::Site;
+use osteon_spec::Result;
+use osteon_tensor::View;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// An operation that is being recorded: where its gradients will flow, and what it saves.
+pub(crate) struct Recorder {
+    pub op: &'static str,
+    pub site: Site,
+    pub inputs: SmallVec<[Option<Input>; 2]>,
+    pub saved: SmallVec<[Saved; 2]>,
+}
+
+/// A fresh result as a tensor. Where an input requires a gradient, `rule` says what is saved, in the order in which
+/// the derivative asks for it, and gives the derivative; gradients of `inputs` come in their order.
+///
+/// # Errors
+/// A view whose base was written in a way that makes its history ambiguous; no memory for what is saved.
+#[inline]
+pub(crate) fn record<R: Rule + 'static>(
+    out: View,
+    inputs: &[&Tensor],
+    rule: impl FnOnce(&mut Recorder, &View) -> Result<R>,
+) -> Result<Tensor> {
+    if !wanted(inputs) || !is_differentiable(out.dtype()) {
+        return Ok(Tensor::from_view(out));
+    }
+    let mut recorder = Recorder::new(out.op(), out.site(), inputs)?;
+    let rule = rule(&mut recorder, &out)?;
+    recorder.finish(out, rule)
+}
+
+/// Whether an operation on these is recorded.
+#[inline]
+pub(crate) fn wanted(inputs: &[&Tensor]) -> bool {
+    // In this order: most tensors have no history, and that is one load.
+    inputs.iter().any(|t| t.requires_grad()) && is_grad_enabled()
+}
+
+impl Recorder {
+    pub fn new(op: &'static str, site: Site, inputs: &[&Tensor]) -> Result<Recorder> {
+        let mut list = SmallVec::with_capacity(inputs.len());
+        for tensor in inputs {
+            list.push(tensor.edge()?.map(|edge| Input {
+                edge,
+                sizes: SmallVec::from_slice(tensor.shape()),
+                dtype: tensor.dtype(),
+            }));
+        }
+        Ok(Recorder {
+            op,
+            site,
+            inputs: list,
+            saved: SmallVec::new(),
+        })
+    }
+
+    /// Whether gradients flow to an input.
+    pub fn needs(&self, input: usize) -> bool {
+        self.inputs.get(input).is_some_and(Option::is_some)
+    }
+
+    /// Saves a tensor: an input, with its history, or any other.
+    pub fn save(&mut self, tensor: &Tensor) -> Result<()> {
+        let edge = tensor.edge()?;
+        self.saved
+            .push(Saved::input(tensor, edge, self.op, self.site)?);
+        Ok(())
+    }
+
+    /// Saves a tensor if `needed`, else nothing, under the same number.
+    pub fn save_if(&mut self, needed: bool, tensor: &Tensor) -> Result<()> {
+        if needed {
+            return self.save(tensor);
+        }
+        self.saved.push(Saved::Number);
+        Ok(())
+    }
+
+    /// Saves the operation's first output.
+    pub fn save_output(&mut self, out: &View) -> Result<()> {
+        self.save_output_of(out, 0)
+    }
+
+    /// Saves the operation's output of this number.
+    pub fn save_output_of(&mut self, out: &View, output: usize) -> Result<()> {
+        self.saved
+            .push(Saved::output(out, output, self.op, self.site)?);
+        Ok(())
+    }
+
+    /// Saves a view that has no history: indices, a mask, a statistic.
+    pub fn save_view(&mut self, view: &View) -> Result<()> {
+        self.saved
+            .push(Saved::Input(view.saved(self.op, self.site)?, None));
+        Ok(())
+    }
+
+    /// Notes that PyTorch saves something here that osteon need not: a second backward is an error.
+    pub fn save_number(&mut self) {
+        self.saved.push(Saved::Number);
+    }
+
+    /// The result, made by this node.
+    pub fn finish<R: Rule + 'static>(self, out: View, rule: R) -> Result<Tensor> {
+        let tensor = Tensor::from_view(out);
+        let node = self.node(smallvec![Geometry::of(&tensor)], Box::new(rule));
+        tensor
+            .meta_or_new()
+            .set_edge(Some(Edge::Node(node, 0)), None);
+        Ok(tensor)
+    }
+
+    /// Several results, made by this node; those without derivatives (indices) are plain tensors.
+    pub fn finish_many<R: Rule + 'static>(self, outs: Vec<View>, rule: R) -> Result<Vec<Tensor>> {
+        let tensors: Vec<Tensor> = outs.into_iter().map(Tensor::from_view).collect();
+        let node = self.node(tensors.iter().map(Geometry::of).collect(), Box::new(rule));
+        for (k, tensor) in tensors.iter().enumerate() {
+            if is_differentiable(tensor.dtype()) {
+                tensor
+                    .meta_or_new()
+                    .set_edge(Some(Edge::Node(node.clone(), k)), None);
+            }
+        }
+        Ok(tensors)
+    }
+
+    pub fn node(self, outputs: SmallVec<[Geometry; 1]>, rule: Box<dyn Rule>) -> Arc<Node> {
+        Node::new(self.op, self.site, self.inputs, outputs, self.saved, rule)
+    }
+}
+
+impl Tensor {
+    /// A tensor that has no history.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let view = osteon_tensor::View::from_data(&[1i64, 2], &osteon_spec::Device::cpu())?;
+    /// assert_eq!(Tensor::from_view(view).to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[inline]
+    pub fn from_view(view: View) -> Tensor {
+        if is_inference_mode_enabled() {
+            view.viewer().mark(INFERENCE);
+        }
+        Tensor { view }
+    }
+}

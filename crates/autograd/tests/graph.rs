@@ -1,0 +1,186 @@
+//! Histories, gradients and writes under the graph, against derivatives by hand and PyTorch's answers.
+
+use osteon_autograd::{Backward, Grad, Tensor, enable_grad, grad, inference_mode, no_grad};
+use osteon_spec::{DType, Device, Result};
+
+fn leaf(values: &[f64]) -> Tensor {
+    let t = Tensor::from_slice(values, [values.len()]).unwrap();
+    t.requires_grad_(true).unwrap();
+    t
+}
+
+fn gradient(t: &Tensor) -> Vec<f64> {
+    t.grad().unwrap().to_vec().unwrap()
+}
+
+#[test]
+fn views_send_gradients_to_where_they_look() -> Result<()> {
+    let a = leaf(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let x = a.view([2, 3])?;
+    x.t()?.slice(0, 1..)?.select(1, 1)?.sum()?.backward()?; // elements 4 and 5
+    assert_eq!(gradient(&a), [0.0, 0.0, 0.0, 0.0, 1.0, 1.0]);
+    a.expand([4, 6])?.sum()?.backward()?;
+    assert_eq!(gradient(&a), [4.0, 4.0, 4.0, 4.0, 5.0, 5.0]);
+    a.set_grad(None)?;
+    a.unfold(0, 3, 2)?.sum()?.backward()?; // 0 1 2, 2 3 4
+    assert_eq!(gradient(&a), [1.0, 1.0, 2.0, 1.0, 1.0, 0.0]);
+    a.set_grad(None)?;
+    a.chunk(3, 0)?[1].sum()?.backward()?;
+    assert_eq!(gradient(&a), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_write_through_a_view_changes_the_history_of_the_base() -> Result<()> {
+    let (w, a) = (leaf(&[5.0, 7.0]), leaf(&[1.0, 2.0, 3.0, 4.0]));
+    let base = a.copy()?;
+    let (front, back) = (base.slice(0, ..2)?, base.slice(0, 2..)?);
+    front.copy_(&w)?;
+    assert_eq!(base.to_vec::<f64>()?, [5.0, 7.0, 3.0, 4.0]);
+    base.sum()?.backward()?;
+    assert_eq!(
+        (gradient(&w), gradient(&a)),
+        (vec![1.0, 1.0], vec![0.0, 0.0, 1.0, 1.0])
+    );
+    back.sum()?.backward()?; // looks into the base anew
+    assert_eq!(gradient(&a), [0.0, 0.0, 2.0, 2.0]);
+    // A base without gradients begins to require them.
+    let base = Tensor::zeros([4], DType::F64, &Device::cpu())?;
+    let (front, back) = (base.slice(0, ..2)?, base.slice(0, 2..)?);
+    front.copy_(&w)?;
+    assert!(base.requires_grad() && back.requires_grad() && !back.is_leaf()?);
+    Ok(())
+}
+
+#[test]
+fn leaves_and_ambiguous_views_are_not_written() -> Result<()> {
+    let a = leaf(&[1.0, 2.0, 3.0, 4.0]);
+    for refused in [
+        a.fill_(0.0),
+        a.slice(0, 1..)?.zero_(),
+        a.copy()?.chunk(2, 0)?[0].fill_(1.0),
+    ] {
+        assert!(refused.unwrap_err().is_autograd());
+    }
+    let base = a.copy()?;
+    let frozen = no_grad(|| base.slice(0, 1..))?;
+    assert!(!frozen.requires_grad());
+    assert!(
+        frozen.fill_(1.0).is_ok(),
+        "nothing to record yet: neither requires gradients"
+    );
+    assert_eq!(a.to_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0]);
+    no_grad(|| a.fill_(9.0))?;
+    assert_eq!(a.version(), 1);
+    Ok(())
+}
+
+#[test]
+fn gradients_of_gradients() -> Result<()> {
+    let x = leaf(&[1.0, 2.0]);
+    let y = x.view([2, 1])?.expand([2, 3])?;
+    let how = Grad {
+        create_graph: true,
+        ..Grad::default()
+    };
+    let g = grad(&[&y.sum()?], &[&x], &how)?;
+    assert_eq!(g[0].as_ref().unwrap().to_vec::<f64>()?, [3.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn modes_nest_and_end_with_panics() -> Result<()> {
+    let w = leaf(&[1.0]);
+    let caught =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| no_grad(|| panic!("boom"))));
+    assert!(caught.is_err());
+    assert!(w.copy()?.requires_grad());
+    assert!(!no_grad(|| w.copy())?.requires_grad());
+    assert!(no_grad(|| enable_grad(|| w.copy()))?.requires_grad());
+    assert!(!inference_mode(|| enable_grad(|| w.copy()))?.requires_grad());
+    let x = inference_mode(|| Tensor::new([1f64]))?;
+    assert!(x.fill_(1.0).unwrap_err().is_autograd() && inference_mode(|| x.fill_(1.0)).is_ok());
+    Ok(())
+}
+
+#[test]
+fn a_deep_graph_runs_and_drops_with_little_stack() {
+    let run = || {
+        let w = leaf(&[1.0]);
+        let mut x = w.clone();
+        for _ in 0..1_000_000 {
+            x = x.alias()?;
+        }
+        x.sum()?.backward()?;
+        assert_eq!(gradient(&w), [1.0]);
+        drop(x);
+        let mut x = w.clone();
+        for _ in 0..1_000_000 {
+            x = x.expand([1])?;
+        }
+        drop(x); // never run
+        Ok::<(), osteon_spec::Error>(())
+    };
+    std::thread::Builder::new()
+        .stack_size(256 << 10)
+        .spawn(run)
+        .unwrap()
+        .join()
+        .unwrap()
+        .unwrap();
+}
+
+#[test]
+fn hooks_see_and_change_gradients() -> Result<()> {
+    let a = leaf(&[1.0, 2.0]);
+    let y = a.copy()?;
+    y.retain_grad()?;
+    y.register_hook(|g| {
+        g.expand([2])
+            .and_then(|g| g.sum_dims([0], false)?.expand([2]))
+            .map(Some)
+    })?;
+    y.slice(0, 1..)?.sum()?.backward()?;
+    assert_eq!(
+        (gradient(&a), gradient(&y)),
+        (vec![1.0, 1.0], vec![1.0, 1.0])
+    );
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_differentiated_says_why() -> Result<()> {
+    let (a, x) = (leaf(&[1.0, 2.0]), Tensor::new([1f64, 2.0])?);
+    assert!(
+        a.backward()
+            .unwrap_err()
+            .to_string()
+            .contains("one element")
+    );
+    assert!(
+        x.sum()?
+            .backward()
+            .unwrap_err()
+            .to_string()
+            .contains("requires_grad_")
+    );
+    let g = Tensor::new([1f64])?;
+    let how = Backward {
+        gradient: Some(&g),
+        ..Backward::default()
+    };
+    assert!(a.copy()?.backward_with(&how).unwrap_err().is_autograd());
+    assert!(
+        grad(&[&a.sum()?], &[&leaf(&[1.0])], &Grad::default())
+            .unwrap_err()
+            .is_autograd()
+    );
+    assert!(a.copy()?.requires_grad_(false).is_err() && a.slice(0, 1..)?.detach_().is_err());
+    assert!(
+        Tensor::new([1i64])?
+            .requires_grad_(true)
+            .unwrap_err()
+            .is_autograd()
+    );
+    Ok(())
+}
