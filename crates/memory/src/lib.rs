@@ -26,6 +26,7 @@ mod storage;
 mod sync;
 pub mod testing;
 mod text;
+pub mod timeline;
 
 pub use access::Mode;
 pub use block::{AllocError, AllocReason, Block, BlockInfo, BlockState, FreeInfo, PoolKind};
