@@ -4,9 +4,11 @@
 //! that threads meet once in 64 events. What a thread that rests has in its chunk stays there. All of
 //! it is static memory, which the system gives when it is first touched.
 
-use super::entry::{Entry, Kind};
+use super::entry::Entry;
 use super::slot::{Slot, WORDS};
+use crate::device;
 use crate::scope;
+use osteon_spec::Device;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -33,6 +35,9 @@ static RING: [Chunk; CHUNKS as usize] = [const {
 /// The chunks that were ever taken, counted from 1 so that no event has the number 0.
 static TAKEN: AtomicU64 = AtomicU64::new(1);
 
+/// A time that some thread has met: those that meet nobody else follow it, at most a chunk behind.
+static LATEST: AtomicU64 = AtomicU64::new(0);
+
 /// Events that found no chunk: more than a thousand threads record at once.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
@@ -57,6 +62,7 @@ impl Writer {
     fn write(&self, words: [u64; WORDS]) {
         let mut number = self.next.get();
         if number.is_multiple_of(CHUNK) {
+            LATEST.fetch_max(words[0], Ordering::Relaxed);
             match take_chunk() {
                 Some(first) => number = first,
                 None => return,
@@ -72,7 +78,8 @@ impl Writer {
 
     #[inline]
     fn tick(&self, seen: u64) -> u64 {
-        let now = self.clock.get().max(seen) + 1;
+        let met = self.clock.get().max(LATEST.load(Ordering::Relaxed));
+        let now = met.max(seen) + 1;
         self.clock.set(now);
         now
     }
@@ -88,6 +95,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
+        LATEST.fetch_max(self.clock.get(), Ordering::Relaxed);
         let number = self.next.get();
         if !number.is_multiple_of(CHUNK) {
             chunk_of(number).owned.store(false, Ordering::Release);
@@ -141,18 +149,10 @@ pub(crate) fn push(clock: u64, entry: Entry) {
     }
 }
 
-/// Enters an event that touches no storage.
-pub(crate) fn note(kind: Kind, op: &'static str, bytes: u64, other: u64) {
-    push(
-        tick(0),
-        Entry {
-            kind,
-            op,
-            bytes,
-            other,
-            ..Entry::default()
-        },
-    );
+/// Enters an event that touches no storage, later than every allocation and free.
+pub(crate) fn note(entry: Entry) {
+    let clock = device::of(&Device::cpu()).lock().tick();
+    push(clock, entry);
 }
 
 /// Every event that is kept, in no order, and how many found no place.

@@ -18,7 +18,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// An empty one, of zeros.
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, unrecorded)))]
     pub(crate) const EMPTY: Slot = Slot {
         number: AtomicU64::new(0),
         words: [const { AtomicU64::new(0) }; WORDS],
