@@ -28,7 +28,7 @@ struct Chunk {
 static RING: [Chunk; CHUNKS as usize] = [const {
     Chunk {
         owned: AtomicBool::new(false),
-        slots: [const { Slot::EMPTY }; CHUNK as usize],
+        slots: [const { Slot::new() }; CHUNK as usize],
     }
 }; CHUNKS as usize];
 

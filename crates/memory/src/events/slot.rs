@@ -19,10 +19,12 @@ pub(crate) struct Slot {
 impl Slot {
     /// An empty one, of zeros.
     #[cfg(not(any(loom, unrecorded)))]
-    pub(crate) const EMPTY: Slot = Slot {
-        number: AtomicU64::new(0),
-        words: [const { AtomicU64::new(0) }; WORDS],
-    };
+    pub(crate) const fn new() -> Slot {
+        Slot {
+            number: AtomicU64::new(0),
+            words: [const { AtomicU64::new(0) }; WORDS],
+        }
+    }
 
     /// An empty one.
     #[cfg(all(test, loom))]
