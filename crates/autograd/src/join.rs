@@ -5,8 +5,51 @@ use crate::graph::{same, viewed};
 use osteon_spec::Result;
 use osteon_tensor::View;
 
-fn views<'a>(tensors: &[&'a Tensor]) -> Vec<&'a View> {
+pub(crate) fn views<'a>(tensors: &[&'a Tensor]) -> Vec<&'a View> {
     tensors.iter().map(|t| t.as_view()).collect()
+}
+
+/// A way to give tensors the dims that they are then joined along.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stack {
+    Horizontal,
+    Vertical,
+    Depth,
+    Columns,
+}
+
+impl Stack {
+    /// The tensors as they are joined, and the dim.
+    fn parts(self, tensors: &[&Tensor]) -> Result<(Vec<Tensor>, isize)> {
+        let is_vector = tensors.first().is_none_or(|t| t.dim() <= 1);
+        let dim = match self {
+            Stack::Horizontal => isize::from(!is_vector),
+            Stack::Vertical => 0,
+            Stack::Depth => 2,
+            Stack::Columns => 1,
+        };
+        let part = |t: &&Tensor| match self {
+            Stack::Horizontal => t.atleast_1d(),
+            Stack::Vertical => t.atleast_2d(),
+            Stack::Depth => t.atleast_3d(),
+            Stack::Columns if t.dim() <= 1 => t.reshape([t.numel() as isize, 1]),
+            Stack::Columns => Ok((*t).clone()),
+        };
+        Ok((tensors.iter().map(part).collect::<Result<_>>()?, dim))
+    }
+
+    #[track_caller]
+    fn fresh(self, tensors: &[&Tensor]) -> Result<Tensor> {
+        let (parts, dim) = self.parts(tensors)?;
+        Tensor::cat(&parts.iter().collect::<Vec<_>>(), dim)
+    }
+
+    /// Into a given tensor.
+    #[track_caller]
+    pub(crate) fn write(self, tensors: &[&Tensor], out: &View) -> Result<View> {
+        let (parts, dim) = self.parts(tensors)?;
+        View::cat_out(&views(&parts.iter().collect::<Vec<_>>()), dim, out)
+    }
 }
 
 impl Tensor {
@@ -58,12 +101,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn hstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        let dim = if tensors.first().is_some_and(|t| t.dim() > 1) {
-            1
-        } else {
-            0
-        };
-        Tensor::cat_each(tensors, dim, |t| t.atleast_1d())
+        Stack::Horizontal.fresh(tensors)
     }
 
     /// [`Tensor::cat`] along dim 0; vectors count as rows.
@@ -80,7 +118,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn vstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat_each(tensors, 0, |t| t.atleast_2d())
+        Stack::Vertical.fresh(tensors)
     }
 
     /// [`Tensor::cat`] along dim 2; tensors of fewer dims as by [`Tensor::atleast_3d`].
@@ -97,7 +135,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dstack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat_each(tensors, 2, |t| t.atleast_3d())
+        Stack::Depth.fresh(tensors)
     }
 
     /// [`Tensor::cat`] along dim 1; vectors count as columns.
@@ -113,26 +151,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn column_stack(tensors: &[&Tensor]) -> Result<Tensor> {
-        Tensor::cat_each(tensors, 1, |t| {
-            if t.dim() <= 1 {
-                t.reshape([t.numel() as isize, 1])
-            } else {
-                Ok(t.clone())
-            }
-        })
-    }
-
-    #[track_caller]
-    fn cat_each(
-        tensors: &[&Tensor],
-        dim: isize,
-        form: impl Fn(&Tensor) -> Result<Tensor>,
-    ) -> Result<Tensor> {
-        let formed = tensors
-            .iter()
-            .map(|t| form(t))
-            .collect::<Result<Vec<_>>>()?;
-        Tensor::cat(&formed.iter().collect::<Vec<_>>(), dim)
+        Stack::Columns.fresh(tensors)
     }
 
     /// Matrices along the diagonal of a new one, zeros elsewhere; vectors are rows. Dtypes promote.

@@ -25,6 +25,7 @@ mod loss;
 mod matmul;
 mod norm;
 mod operand;
+mod out;
 mod random;
 mod reduce;
 mod scan;

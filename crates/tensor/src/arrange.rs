@@ -3,10 +3,11 @@
 use crate::View;
 use crate::backend::backend;
 use crate::copy::transfer;
+use crate::target::{Reads, with_out};
 use crate::write;
 use osteon_kernels::Triangle;
 use osteon_memory::CopyReason;
-use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, wrap_dim};
+use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, wrap_dim};
 use std::panic::Location;
 
 /// Dims counted from the front, each once.
@@ -23,6 +24,48 @@ pub(crate) fn wrap_dims(dims: &[isize], rank: usize) -> Result<Vec<usize>> {
         wrapped.push(d);
     }
     Ok(wrapped)
+}
+
+with_out! { to;
+    /// A vector as a diagonal of a new matrix of zeros; a diagonal of a matrix as a new vector.
+    ///
+    /// # Errors
+    /// Another number of dims; out of memory.
+    diag diag_out(&self, diagonal: isize) -> View {
+        let (kind, reads) = ((self.dtype(), self.device()), Reads::Apart(&[self]));
+        let (op, site) = (to.op, Location::caller());
+        if self.dim() == 2 {
+            let line = self.diagonal(diagonal, 0, 1)?;
+            return to.write(Layout::contiguous(line.shape())?, kind, reads, |out| {
+                transfer(out, &line, CopyReason::Assigned, op, site)
+            });
+        }
+        let &[n] = self.shape() else {
+            let message = format!("needs one or two dims, got shape {:?}", self.shape());
+            return Err(Error::new(Kind::Shape, message).op(op));
+        };
+        let n = n.saturating_add(diagonal.unsigned_abs());
+        let layout = Layout::contiguous(&[n, n]).map_err(|e| e.op(op))?;
+        to.write(layout, kind, reads, |out| {
+            backend(out.device()).fill(out, Scalar::Bool(false))?;
+            let line = out.diagonal(diagonal, 0, 1)?;
+            transfer(&line, self, CopyReason::Assigned, op, site)
+        })
+    }
+
+    /// One triangle of each matrix, zeros elsewhere, in a new row-major tensor.
+    ///
+    /// # Errors
+    /// Fewer than two dims; out of memory.
+    triangle triangle_out(&self, keep: Triangle) -> View {
+        let to = to.named([name(keep, ["tril", "triu"]), name(keep, ["tril_out", "triu_out"])]);
+        self.check_matrices(to.op)?;
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(to.op))?;
+        let kind = (self.dtype(), self.device());
+        to.write(layout, kind, Reads::Each(&[self]), |out| {
+            backend(self.device()).triangle(keep, out, self)
+        })
+    }
 }
 
 impl View {
@@ -238,22 +281,6 @@ impl View {
             .op(op));
         }
         wrap_dim(dim, self.dim()).map_err(|e| e.op(op))
-    }
-
-    /// One triangle of each matrix, zeros elsewhere, in a new row-major tensor.
-    ///
-    /// # Errors
-    /// Fewer than two dims; out of memory.
-    #[track_caller]
-    pub fn triangle(&self, keep: Triangle) -> Result<View> {
-        let op = name(keep, ["tril", "triu"]);
-        self.check_matrices(op)?;
-        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(op))?;
-        let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-        backend(self.device())
-            .triangle(keep, &out, self)
-            .map_err(|e| e.op(op))?;
-        Ok(out)
     }
 
     /// Writes zeros outside of one triangle of each matrix.

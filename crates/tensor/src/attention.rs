@@ -1,7 +1,8 @@
 //! Attention.
 
 use crate::backend::Arg;
-use crate::matmul::{check_factors, product_as};
+use crate::matmul::{check_factors, product};
+use crate::target::Target;
 use crate::{BinaryOp, Call, CompareOp, Compute, Op, UnaryOp, View};
 use osteon_kernels::Triangle;
 use osteon_spec::{DType, Error, Kind, MemoryFormat, Result, Scalar};
@@ -109,7 +110,7 @@ impl View {
     fn attend(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
         let size = self.shape()[self.dim() - 1];
         let scale = how.scale.unwrap_or(1.0 / (size as f64).sqrt());
-        let mut scores = product_as(NAME, self, &key.mt()?, None)?;
+        let mut scores = product(Target::fresh(NAME), self, &key.mt()?, None)?;
         let multiply = Op::Binary(BinaryOp::Mul);
         call(multiply, &[(&scores).into(), scale.into()], &[]).overwrite(&scores)?;
         let causal = if how.is_causal {
@@ -145,7 +146,7 @@ impl View {
         } else {
             None
         };
-        product_as(NAME, &weights, value, layout)
+        product(Target::fresh(NAME), &weights, value, layout)
     }
 }
 

@@ -1,19 +1,20 @@
 //! Products of many matrices: chains and powers.
 
 use crate::View;
-use crate::linalg::misfit;
-use crate::matmul::check_factors;
+use crate::linalg::{Added, misfit};
+use crate::matmul::{check_factors, multiplied};
+use crate::target::{Target, with_out};
 use osteon_spec::{Error, Kind, MemoryFormat, Result, Scalar};
 
-impl View {
+with_out! { to;
     /// The product of two or more matrices, in the order that takes the fewest multiplications. The first and the last
     /// may be vectors.
     ///
     /// # Errors
     /// Fewer than two; other ranks; as [`View::matmul`].
-    #[track_caller]
-    pub fn multi_dot(factors: &[&View]) -> Result<View> {
-        let op = "linalg.multi_dot";
+    multi_dot multi_dot_out(factors: &[&View]) -> View {
+        let to = to.named(["linalg.multi_dot", "multi_dot_out"]);
+        let op = to.op;
         let ([first, .., last], n) = (factors, factors.len()) else {
             return Err(Error::new(
                 Kind::Value,
@@ -45,21 +46,27 @@ impl View {
                 return Err(misfit(&pair[0], &pair[1]).op(op));
             }
         }
-        let product = chain(&matrices).map_err(|e| e.op(op))?;
-        match (first.dim(), last.dim()) {
-            (2, 2) => Ok(product),
-            (1, 1) => product.view(&[]),
-            _ => product.view(&[-1]),
-        }
+        let shape: &[isize] = match (first.dim(), last.dim()) {
+            (2, 2) => return chain(&matrices, to),
+            (1, 1) => &[],
+            _ => &[-1],
+        };
+        to.put(chain(&matrices, Target::fresh(op))?.view(shape)?)
     }
 
     /// The `n`th power of square matrices; of a negative `n` that of their inverses.
     ///
     /// # Errors
     /// Matrices that are not square, or have no inverse where they need one; as [`View::matmul`].
+    matrix_power matrix_power_out(&self, n: i64) -> View {
+        let to = to.named(["linalg.matrix_power", "matrix_power_out"]);
+        to.put(self.power(n, to.op)?)
+    }
+}
+
+impl View {
     #[track_caller]
-    pub fn matrix_power(&self, n: i64) -> Result<View> {
-        let op = "linalg.matrix_power";
+    fn power(&self, n: i64, op: &'static str) -> Result<View> {
         match self.shape() {
             [.., rows, cols] if rows == cols => {}
             shape => {
@@ -74,7 +81,7 @@ impl View {
             let inverse = self.inverse().map_err(|e| e.op(op))?;
             return match n.checked_neg() {
                 Some(1) => Ok(inverse),
-                Some(n) => inverse.matrix_power(n),
+                Some(n) => inverse.power(n, op),
                 None => Err(Error::new(Kind::Value, format!("the power {n} is too low")).op(op)),
             };
         }
@@ -105,15 +112,12 @@ impl View {
     }
 }
 
-/// The product of matrices that fit, in the cheapest order.
+/// The product of two or more matrices that fit, in the cheapest order.
 #[track_caller]
-fn chain(factors: &[View]) -> Result<View> {
+fn chain(factors: &[View], to: Target<'_>) -> Result<View> {
     let n = factors.len();
-    if let [only] = factors {
-        return Ok(only.clone());
-    }
     if let [a, b] = factors {
-        return a.mm(b);
+        return multiplied(Added::Mm, a, b, to);
     }
     // best[i][j]: the cost of factors i..=j, and the last factor of its left half.
     let size = |i: usize| {
@@ -136,5 +140,10 @@ fn chain(factors: &[View]) -> Result<View> {
         }
     }
     let split = best[0][n - 1].1 + 1;
-    chain(&factors[..split])?.mm(&chain(&factors[split..])?)
+    let part = |factors: &[View]| match factors {
+        [only] => Ok(only.clone()),
+        _ => chain(factors, Target::fresh(to.op)),
+    };
+    let (left, right) = (part(&factors[..split])?, part(&factors[split..])?);
+    multiplied(Added::Mm, &left, &right, to)
 }

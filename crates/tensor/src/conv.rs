@@ -4,6 +4,7 @@
 use crate::backend::{Arg, backend};
 use crate::copy::transfer;
 use crate::matmul::{Contract, check_factors};
+use crate::target::Target;
 use crate::{BinaryOp, Call, Compute, Op, View};
 use osteon_memory::copies::{self, CopyReason};
 use osteon_spec::{DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar};
@@ -336,7 +337,7 @@ fn conv<const N: usize>(
     let (groups, made) = (checked.groups, weight.shape()[0]);
     let out = checked.alloc(made, &sizes, op)?;
     let (w, s) = (weight.stride(), x.stride());
-    let mut contract = Contract::new(op, weight, &x);
+    let mut contract = Contract::new(Target::fresh(op), weight, &x);
     let (each, depth) = (made / groups, weight.shape()[1]);
     contract.keep(x.shape()[0], 0, s[0]);
     contract.keep(groups, w[0] * each, s[1] * depth);
@@ -437,7 +438,7 @@ fn conv_transpose<const N: usize>(
         if part.numel() == 0 {
             continue;
         }
-        let mut contract = Contract::new(op, &kernel, &from);
+        let mut contract = Contract::new(Target::fresh(op), &kernel, &from);
         contract.keep(x.shape()[0], 0, s[0]);
         contract.keep(groups, w[0] * depth, s[1] * depth);
         contract.keep(each, w[1], 0);

@@ -1,6 +1,7 @@
 //! New tensors: from Rust data, or filled by rule.
 
 use crate::backend::backend;
+use crate::target::{Reads, Target, with_out};
 use crate::{Data, Number, View};
 use num_complex::Complex;
 use osteon_kernels::Value;
@@ -116,26 +117,27 @@ impl View {
         backend(*device).upload(&view, bytemuck::cast_slice(&T::stored(values)))?;
         Ok(view)
     }
+}
 
+with_out! { to;
     /// `start`, `start + step`, … below `end` (above it for a negative step): `⌈(end - start) / step⌉` numbers.
     /// The dtype is int64 unless a number is a float, then float32, where none is given.
     ///
     /// # Errors
     /// [`Kind::Value`] for a step of 0, a step away from `end`, or bounds that are not finite.
-    #[track_caller]
-    pub fn arange(
+    arange arange_out(
         start: Scalar,
         end: Scalar,
         step: Scalar,
         dtype: Option<DType>,
-        device: &Device,
-    ) -> Result<View> {
+        device: &Device
+    ) -> View {
         let float = [start, end, step]
             .iter()
             .any(|s| matches!(s, Scalar::Float(_)));
         let dtype = dtype.unwrap_or(if float { DType::F32 } else { DType::I64 });
         if dtype == DType::Bool || dtype.is_complex() {
-            return Err(not_a_range(dtype).op("arange"));
+            return Err(not_a_range(dtype).op(to.op));
         }
         let whole = |s: Scalar| match s {
             Scalar::Bool(b) => Some(i128::from(b)),
@@ -144,11 +146,11 @@ impl View {
             Scalar::Float(_) | Scalar::Complex(..) => None,
         };
         if let (Some(start), Some(end), Some(step)) = (whole(start), whole(end), whole(step)) {
-            check_range(step == 0, (end - start).signum() * step.signum() < 0)?;
+            check_range(step == 0, (end - start).signum() * step.signum() < 0, to.op)?;
             let n = (end - start + step - step.signum()) / step;
             // Of 65-bit differences few fit memory, and `sequence` says so.
             let n = usize::try_from(n).unwrap_or(usize::MAX);
-            return View::sequence(n, dtype, device, "arange", |i| {
+            return View::sequence(n, dtype, device, to, |i| {
                 Scalar::Int((start + step * i as i128) as i64)
             });
         }
@@ -156,24 +158,24 @@ impl View {
             .iter()
             .any(|s| matches!(s, Scalar::Complex(..)))
         {
-            return Err(Error::new(Kind::Value, "a complex number bounds no range").op("arange"));
+            return Err(Error::new(Kind::Value, "a complex number bounds no range").op(to.op));
         }
         let [start, end, step] = [start, end, step].map(f64::from_scalar);
         let span = (end - start) / step;
-        check_range(step == 0.0, span < 0.0)?;
+        check_range(step == 0.0, span < 0.0, to.op)?;
         if !span.is_finite() || !start.is_finite() {
             return Err(Error::new(
                 Kind::Value,
                 format!("unsupported range: {start} -> {end} in steps of {step}"),
             )
-            .op("arange"));
+            .op(to.op));
         }
         let n = span.ceil() as usize;
         // As many as between the given ends; an integer tensor counts from the truncated start in truncated
         // steps.
         let cut = |x: f64| if dtype.is_integer() { x.trunc() } else { x };
         let (start, step) = (cut(start), cut(step));
-        View::sequence(n, dtype, device, "arange", |i| {
+        View::sequence(n, dtype, device, to, |i| {
             Scalar::Float(start + step * i as f64)
         })
     }
@@ -182,31 +184,29 @@ impl View {
     ///
     /// # Errors
     /// `bool`; a complex number for a real dtype; as [`View::empty`].
-    #[track_caller]
-    pub fn linspace(
+    linspace linspace_out(
         start: Scalar,
         end: Scalar,
         steps: usize,
         dtype: DType,
-        device: &Device,
-    ) -> Result<View> {
-        View::spaced(start, end, steps, dtype, device, "linspace", |x| x)
+        device: &Device
+    ) -> View {
+        View::spaced(start, end, steps, dtype, device, to, |x| x)
     }
 
     /// `base` to the power of `steps` numbers evenly apart from `start` to `end`.
     ///
     /// # Errors
     /// As [`View::linspace`].
-    #[track_caller]
-    pub fn logspace(
+    logspace logspace_out(
         start: Scalar,
         end: Scalar,
         steps: usize,
         base: f64,
         dtype: DType,
-        device: &Device,
-    ) -> Result<View> {
-        View::spaced(start, end, steps, dtype, device, "logspace", |x| match x {
+        device: &Device
+    ) -> View {
+        View::spaced(start, end, steps, dtype, device, to, |x| match x {
             Scalar::Complex(re, im) => {
                 let power = Complex::new(base, 0.0).powc(Complex::new(re, im));
                 Scalar::Complex(power.re, power.im)
@@ -215,6 +215,21 @@ impl View {
         })
     }
 
+    /// Ones on the diagonal of a matrix of zeros.
+    ///
+    /// # Errors
+    /// As [`View::empty`].
+    eye eye_out(rows: usize, columns: usize, dtype: DType, device: &Device) -> View {
+        let layout = Layout::contiguous(&[rows, columns]).map_err(|e| e.op(to.op))?;
+        to.write(layout, (dtype, *device), Reads::Each(&[]), |out| {
+            let backend = backend(*device);
+            backend.fill(out, Scalar::Bool(false))?;
+            backend.fill(&out.diagonal(0, 0, 1)?, Scalar::Bool(true))
+        })
+    }
+}
+
+impl View {
     /// A function of numbers evenly apart, counted from the nearer end, so that both ends are exact; those of an
     /// integer dtype are between the truncated ends, and truncated.
     #[track_caller]
@@ -224,22 +239,22 @@ impl View {
         steps: usize,
         dtype: DType,
         device: &Device,
-        op: &'static str,
+        to: Target<'_>,
         f: impl Fn(Scalar) -> Scalar,
     ) -> Result<View> {
         let imaginary = |s: Scalar| matches!(s, Scalar::Complex(_, im) if im != 0.0);
         if !dtype.is_complex() && (imaginary(start) || imaginary(end)) {
-            return Err(Error::new(Kind::DType, format!("a complex end for {dtype}")).op(op));
+            return Err(Error::new(Kind::DType, format!("a complex end for {dtype}")).op(to.op));
         }
         if steps < 2 {
-            return View::sequence(steps, dtype, device, op, |_| f(start));
+            return View::sequence(steps, dtype, device, to, |_| f(start));
         }
         if dtype == DType::Bool {
-            return Err(not_a_range(dtype).op(op));
+            return Err(not_a_range(dtype).op(to.op));
         }
         let held = |s: Scalar| {
             let s = if dtype.is_integer() {
-                s.check_fits(dtype).map_err(|e| e.op(op))?;
+                s.check_fits(dtype).map_err(|e| e.op(to.op))?;
                 Value::new(s, dtype).read(dtype)
             } else {
                 s
@@ -251,7 +266,7 @@ impl View {
         };
         let (start, end) = (held(start)?, held(end)?);
         let last = (steps - 1) as f64;
-        View::sequence(steps, dtype, device, op, |i| {
+        View::sequence(steps, dtype, device, to, |i| {
             // Rounded once, as PyTorch's loop is.
             let part = |k: usize| {
                 let step = (end[k] - start[k]) / last;
@@ -267,18 +282,6 @@ impl View {
                 Scalar::Float(part(0))
             })
         })
-    }
-
-    /// Ones on the diagonal of a matrix of zeros.
-    ///
-    /// # Errors
-    /// As [`View::empty`].
-    #[track_caller]
-    pub fn eye(rows: usize, columns: usize, dtype: DType, device: &Device) -> Result<View> {
-        let view = View::filled(&[rows, columns], Scalar::Bool(false), dtype, device, "eye")?;
-        let diagonal = view.diagonal(0, 0, 1)?;
-        backend(*device).fill(&diagonal, Scalar::Bool(true))?;
-        Ok(view)
     }
 
     /// A tensor laid out like this one, with one number everywhere.
@@ -302,12 +305,13 @@ impl View {
         n: usize,
         dtype: DType,
         device: &Device,
-        op: &'static str,
+        to: Target<'_>,
         item: impl Fn(usize) -> Scalar,
     ) -> Result<View> {
-        let view = View::fresh(&[n], dtype, device, op)?;
-        backend(*device).generate(&view, &item)?;
-        Ok(view)
+        let layout = Layout::contiguous(&[n]).map_err(|e| e.op(to.op))?;
+        to.write(layout, (dtype, *device), Reads::Each(&[]), |out| {
+            backend(*device).generate(out, &item)
+        })
     }
 }
 
@@ -319,7 +323,7 @@ fn not_a_range(dtype: DType) -> Error {
     )
 }
 
-fn check_range(zero: bool, away: bool) -> Result<()> {
+fn check_range(zero: bool, away: bool, op: &'static str) -> Result<()> {
     let message = if zero {
         "step must be nonzero"
     } else if away {
@@ -327,7 +331,7 @@ fn check_range(zero: bool, away: bool) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::new(Kind::Value, message).op("arange"))
+    Err(Error::new(Kind::Value, message).op(op))
 }
 
 /// An empty vector with room for `n`, or out of memory.

@@ -1,6 +1,7 @@
 //! What needs a matrix taken apart: singular values and inverses, by nalgebra, in float64.
 
 use crate::create::reserved;
+use crate::target::with_out;
 use crate::{Number, View};
 use nalgebra::{ComplexField, DMatrix, SVD};
 use num_complex::Complex;
@@ -84,15 +85,17 @@ impl View {
         shape.push(batch.rows.min(batch.columns));
         View::from_slice(&values, &shape, &self.device())?.to_dtype(self.dtype().to_real())
     }
+}
 
+with_out! { to;
     /// The inverse of each matrix of a batch, in a new tensor, column after column as PyTorch lays it
     /// out. Copies the matrices into float64 to take them apart.
     ///
     /// # Errors
     /// Matrices that are not square, or singular; integers and half precision; out of memory.
-    #[track_caller]
-    pub fn inverse(&self) -> Result<View> {
-        let op = "linalg.inv";
+    inverse inverse_out(&self) -> View {
+        let to = to.named(["linalg.inv", "inverse_out"]);
+        let op = to.op;
         let batch = Batch::of(self, op)?;
         if batch.rows != batch.columns {
             return Err(Error::new(
@@ -110,7 +113,7 @@ impl View {
         };
         let dense = columns.to_dtype(self.dtype())?;
         let layout = dense.layout().mt()?;
-        View::new(dense.storage().clone(), layout, dense.dtype(), op)
+        to.put(View::new(dense.storage().clone(), layout, dense.dtype(), op)?)
     }
 }
 

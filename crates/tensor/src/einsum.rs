@@ -4,6 +4,7 @@ use crate::View;
 use crate::backend::Arg;
 use crate::create::reserved;
 use crate::matmul::Contract;
+use crate::target::Target;
 use crate::{BinaryOp, Call, Compute, Op};
 use osteon_spec::{Dims, Error, Kind, Layout, Result};
 use std::collections::BTreeMap;
@@ -294,7 +295,7 @@ fn pair(a: &View, b: &View, done: &[usize]) -> Result<View> {
     }
     let layout = Layout::new(result, strides, 0).map_err(|e| e.op(NAME))?;
     let stride = |v: &View, d: usize| if v.shape()[d] == 1 { 0 } else { v.stride()[d] };
-    let mut contract = Contract::new(NAME, &a, &b);
+    let mut contract = Contract::new(Target::fresh(NAME), &a, &b);
     for d in 0..rank {
         if together.contains(&d) {
             contract.keep(1, 0, 0);

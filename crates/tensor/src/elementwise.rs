@@ -2,6 +2,7 @@
 
 use crate::View;
 use crate::backend::{Arg, backend};
+use crate::target::Target;
 use crate::write;
 use osteon_kernels::{self as kernels, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_spec::{
@@ -136,6 +137,15 @@ impl Call<'_> {
         self.run(&dtypes, out)?;
         out.storage().record_write(self.name, Location::caller());
         Ok(())
+    }
+
+    /// The result in a new storage, or in the tensor that is given.
+    #[track_caller]
+    pub(crate) fn to(&self, to: Target<'_>) -> Result<View> {
+        match to.out() {
+            None => self.fresh(),
+            Some(out) => self.out(out).map(|()| out.clone()),
+        }
     }
 
     /// The result written into `dst`, a fresh view of its shape that nobody else has seen, which may be an operand

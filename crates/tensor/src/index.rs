@@ -6,7 +6,7 @@
 use crate::View;
 use crate::backend::{Arg, backend};
 use crate::elementwise::other_device;
-use crate::target::{target, written};
+use crate::target::{Reads, Target, with_out};
 use crate::write;
 use osteon_kernels::BinaryOp;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar, wrap_dim};
@@ -180,15 +180,13 @@ fn rows(
     (positions, slice)
 }
 
-impl View {
-    /// The rows of a dim that a vector of indices names, in a new tensor, or in `out`.
+with_out! { to;
+    /// The rows of a dim that a vector of indices names, in a new tensor.
     ///
     /// # Errors
-    /// An index out of range (negative ones are), or no int64 or int32 vector; an `out` of another shape or dtype, or that overlaps
-    /// what is read; out of memory.
-    #[track_caller]
-    pub fn index_select_to(&self, dim: isize, index: &View, out: Option<&View>) -> Result<View> {
-        let op = "index_select";
+    /// An index out of range (negative ones are), or no int64 or int32 vector; out of memory.
+    index_select index_select_out(&self, dim: isize, index: &View) -> View {
+        let op = to.op;
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
         check_index(index, self, true, op)?;
         check_vector(index, op)?;
@@ -198,43 +196,24 @@ impl View {
         shape[d] = n;
         if self.dim() == 0 {
             if n != 1 {
-                return Err(Error::new(
-                    Kind::Index,
-                    format!("a 0-dim tensor takes one index, got {n}"),
-                )
-                .op(op));
+                let message = format!("a 0-dim tensor takes one index, got {n}");
+                return Err(Error::new(Kind::Index, message).op(op));
             }
             shape.clear();
         }
-        let given = out;
         let kind = (self.dtype(), self.device());
-        let out = target(given, Layout::contiguous(&shape)?, kind, &[self, index], op)?;
-        let (out_sizes, out_strides) = as_dims(&out);
-        let (positions, slice) = rows(
-            n,
-            d,
-            Some((&out_sizes, &out_strides)),
-            Some((&sizes, &strides)),
-            true,
-        );
-        let pointers = [Pointer::along(index, d, (&sizes, &strides), false)];
-        Indexed {
-            positions,
-            slice,
-            pointers: &pointers,
-        }
-        .run(Move::Get, &out, self.into(), op)?;
-        written(given, op);
-        Ok(out)
-    }
-
-    /// [`View::index_select_to`] a new tensor.
-    ///
-    /// # Errors
-    /// As there.
-    #[track_caller]
-    pub fn index_select(&self, dim: isize, index: &View) -> Result<View> {
-        self.index_select_to(dim, index, None)
+        to.write(Layout::contiguous(&shape)?, kind, Reads::Apart(&[self, index]), |out| {
+            let (out_sizes, out_strides) = as_dims(out);
+            let (positions, slice) = rows(
+                n,
+                d,
+                Some((&out_sizes, &out_strides)),
+                Some((&sizes, &strides)),
+                true,
+            );
+            let pointers = [Pointer::along(index, d, (&sizes, &strides), false)];
+            Indexed { positions, slice, pointers: &pointers }.run(Move::Get, out, self.into(), op)
+        })
     }
 
     /// Along a dim, the element that `index`, of the same rank, names at each of its places, in a new
@@ -242,21 +221,12 @@ impl View {
     ///
     /// # Errors
     /// An index out of range; another rank; an index larger than the tensor in another dim.
-    #[track_caller]
-    pub fn gather(&self, dim: isize, index: &View) -> Result<View> {
-        self.gathered(dim, index, false, None, "gather")
+    gather gather_out(&self, dim: isize, index: &View) -> View {
+        self.gathered(dim, index, false, to)
     }
+}
 
-    /// [`View::gather`] into `out`, of the index's shape.
-    ///
-    /// # Errors
-    /// As there; another shape or dtype; overlap.
-    #[track_caller]
-    pub fn gather_out(&self, dim: isize, index: &View, out: &View) -> Result<()> {
-        self.gathered(dim, index, false, Some(out), "gather_out")
-            .map(drop)
-    }
-
+impl View {
     /// [`View::gather`], where negative indices may count from the end.
     #[track_caller]
     pub(crate) fn gathered(
@@ -264,44 +234,36 @@ impl View {
         dim: isize,
         index: &View,
         wrap: bool,
-        out: Option<&View>,
-        op: &'static str,
+        to: Target<'_>,
     ) -> Result<View> {
+        let op = to.op;
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
         if index.numel() > 0 {
             check_index(index, self, true, op)?;
             check_places(self, index, d, op)?;
         }
-        let given = out;
         let kind = (self.dtype(), self.device());
-        let out = target(
-            given,
-            Layout::contiguous(index.shape())?,
-            kind,
-            &[self, index],
-            op,
-        )?;
-        if index.numel() == 0 {
-            written(given, op);
-            return Ok(out);
-        }
-        let (sizes, strides) = as_dims(self);
-        let (index_sizes, _) = as_dims(index);
-        let (_, out_strides) = as_dims(&out);
-        let mut positions = Walk::default();
-        for (i, &n) in index_sizes.iter().enumerate() {
-            positions.push(n, out_strides[i], if i == d { 0 } else { strides[i] });
-        }
-        let index = &index.reshaped_vector()?;
-        let pointers = [Pointer::along(index, d, (&sizes, &strides), wrap)];
-        Indexed {
-            positions,
-            slice: Walk::default(),
-            pointers: &pointers,
-        }
-        .run(Move::Get, &out, self.into(), op)?;
-        written(given, op);
-        Ok(out)
+        let layout = Layout::contiguous(index.shape())?;
+        to.write(layout, kind, Reads::Apart(&[self, index]), |out| {
+            if index.numel() == 0 {
+                return Ok(());
+            }
+            let (sizes, strides) = as_dims(self);
+            let (index_sizes, _) = as_dims(index);
+            let (_, out_strides) = as_dims(out);
+            let mut positions = Walk::default();
+            for (i, &n) in index_sizes.iter().enumerate() {
+                positions.push(n, out_strides[i], if i == d { 0 } else { strides[i] });
+            }
+            let index = &index.reshaped_vector()?;
+            let pointers = [Pointer::along(index, d, (&sizes, &strides), wrap)];
+            Indexed {
+                positions,
+                slice: Walk::default(),
+                pointers: &pointers,
+            }
+            .run(Move::Get, out, self.into(), op)
+        })
     }
 
     /// A rank-0 index as a vector of one.

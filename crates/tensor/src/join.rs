@@ -3,6 +3,7 @@
 use crate::View;
 use crate::copy::transfer;
 use crate::elementwise::other_device;
+use crate::target::{Reads, Target, with_out};
 use osteon_memory::CopyReason;
 use osteon_spec::{
     Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type,
@@ -38,19 +39,76 @@ fn common_format(views: &[&View]) -> MemoryFormat {
     }
 }
 
-impl View {
+with_out! { to;
     /// Tensors one after the other along a dim, in a new one; dtypes promote. Empty vectors are left out.
     /// Channels-last stays where all have it, otherwise the result is row-major.
     ///
     /// # Errors
     /// No tensors; 0-dim ones; sizes that differ in another dim; out of memory.
-    #[track_caller]
-    pub fn cat(views: &[&View], dim: isize) -> Result<View> {
-        View::joined(views, dim, "cat")
+    cat cat_out(views: &[&View], dim: isize) -> View {
+        View::joined(views, dim, to)
     }
 
+    /// Tensors of one shape as a new one, along a new dim; dtypes promote.
+    ///
+    /// # Errors
+    /// No tensors; shapes that differ; out of memory.
+    stack stack_out(views: &[&View], dim: isize) -> View {
+        let op = to.op;
+        let model = first(views, op)?;
+        let d = wrap_dim(dim, model.dim() + 1).map_err(|e| e.op(op))?;
+        if let Some(other) = views.iter().find(|v| v.shape() != model.shape()) {
+            let (a, b) = (model.shape(), other.shape());
+            let message = format!("shapes must be equal, got {a:?} and {b:?}");
+            return Err(Error::new(Kind::Shape, message).op(op));
+        }
+        if d < model.dim() && !to.is_given() {
+            // The new dim is split off the one that they are joined along.
+            let joined = View::joined(views, d as isize, to)?;
+            let mut shape: Vec<isize> = model.shape().iter().map(|&n| n as isize).collect();
+            shape.insert(d, views.len() as isize);
+            return joined.with_layout(joined.layout().view(&shape)?, op);
+        }
+        let slices: Vec<View> =
+            views.iter().map(|v| v.unsqueeze(d as isize)).collect::<Result<_>>()?;
+        View::joined(&slices.iter().collect::<Vec<_>>(), d as isize, to)
+    }
+
+    /// [`View::gather`] of view and index broadcast to each other in all other dims; negative indices count from the
+    /// end.
+    ///
+    /// # Errors
+    /// Ranks that differ; sizes that do not broadcast; as [`View::gather`].
+    take_along_dim take_along_dim_out(&self, index: &View, dim: isize) -> View {
+        let op = to.op;
+        let d = self.existing_dim(dim, op)?;
+        if index.dim() != self.dim() {
+            return Err(Error::new(
+                Kind::Shape,
+                format!(
+                    "ranks must be equal, got shapes {:?} and {:?}",
+                    self.shape(),
+                    index.shape()
+                ),
+            )
+            .op(op));
+        }
+        let mut shapes = [self, index].map(|v| Dims::from_slice(v.shape()));
+        shapes.iter_mut().for_each(|shape| shape[d] = 1);
+        let common = broadcast_shapes(&shapes.each_ref().map(|s| &s[..])).map_err(|e| e.op(op))?;
+        let expanded = |v: &View| {
+            let mut shape = common.clone();
+            shape[d] = v.shape()[d];
+            v.with_layout(v.layout().expand_to(&shape)?, op)
+        };
+        expanded(self)?.gathered(dim, &expanded(index)?, true, to)
+    }
+}
+
+impl View {
     #[track_caller]
-    fn joined(views: &[&View], dim: isize, op: &'static str) -> Result<View> {
+    fn joined(views: &[&View], dim: isize, to: Target<'_>) -> Result<View> {
+        let op = to.op;
         let device = first(views, op)?.device();
         if let Some(place) = views.iter().position(|v| v.dim() == 0) {
             return Err(Error::new(
@@ -64,9 +122,15 @@ impl View {
             .map(|v| Operand::new(v.dtype(), v.dim()))
             .collect();
         let dtype = result_type(&operands).map_err(|e| e.op(op))?;
+        let (to, reads) = (to.casting(), Reads::Apart(views));
         let parts: Vec<&View> = views.iter().copied().filter(|v| !is_nothing(v)).collect();
         let Some(model) = parts.first() else {
-            return View::alloc(Layout::contiguous(&[0])?, dtype, &device, op);
+            return to.write(
+                Layout::contiguous(&[0])?,
+                (dtype, device),
+                reads,
+                |_| Ok(()),
+            );
         };
         let d = wrap_dim(dim, model.dim()).map_err(|e| e.op(op))?;
         let mut shape = Dims::from_slice(model.shape());
@@ -88,49 +152,17 @@ impl View {
             shape[d] = shape[d].saturating_add(part.shape()[d]);
         }
         let layout = Layout::dense(&shape, common_format(views)).map_err(|e| e.op(op))?;
-        let out = View::alloc(layout, dtype, &device, op)?;
-        let mut at = 0;
-        for part in parts {
-            let n = part.shape()[d] as isize;
-            let to = out.narrow(d as isize, at, n)?;
-            transfer(&to, part, CopyReason::Assigned, op, Location::caller())?;
-            at += n;
-        }
-        Ok(out)
-    }
-
-    /// Tensors of one shape as a new one, along a new dim; dtypes promote.
-    ///
-    /// # Errors
-    /// No tensors; shapes that differ; out of memory.
-    #[track_caller]
-    pub fn stack(views: &[&View], dim: isize) -> Result<View> {
-        let op = "stack";
-        let model = first(views, op)?;
-        let d = wrap_dim(dim, model.dim() + 1).map_err(|e| e.op(op))?;
-        if let Some(other) = views.iter().find(|v| v.shape() != model.shape()) {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "shapes must be equal, got {:?} and {:?}",
-                    model.shape(),
-                    other.shape()
-                ),
-            )
-            .op(op));
-        }
-        if d < model.dim() {
-            // The new dim is split off the one that they are joined along.
-            let joined = View::joined(views, d as isize, op)?;
-            let mut shape: Vec<isize> = model.shape().iter().map(|&n| n as isize).collect();
-            shape.insert(d, views.len() as isize);
-            return joined.with_layout(joined.layout().view(&shape)?, op);
-        }
-        let columns: Vec<View> = views
-            .iter()
-            .map(|v| v.unsqueeze(d as isize))
-            .collect::<Result<_>>()?;
-        View::joined(&columns.iter().collect::<Vec<_>>(), d as isize, op)
+        let site = Location::caller();
+        to.write(layout, (dtype, device), reads, |out| {
+            let mut at = 0;
+            for part in parts {
+                let n = part.shape()[d] as isize;
+                let place = out.narrow(d as isize, at, n)?;
+                transfer(&place, part, CopyReason::Assigned, op, site)?;
+                at += n;
+            }
+            Ok(())
+        })
     }
 
     /// The same views, expanded to the shape that all broadcast to. Copies nothing.
@@ -146,37 +178,6 @@ impl View {
             .iter()
             .map(|v| v.with_layout(v.layout().expand_to(&shape)?, op))
             .collect()
-    }
-
-    /// [`View::gather`] of view and index broadcast to each other in all other dims; negative indices count from the
-    /// end.
-    ///
-    /// # Errors
-    /// Ranks that differ; sizes that do not broadcast; as [`View::gather`].
-    #[track_caller]
-    pub fn take_along_dim(&self, index: &View, dim: isize) -> Result<View> {
-        let op = "take_along_dim";
-        let d = self.existing_dim(dim, op)?;
-        if index.dim() != self.dim() {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "ranks must be equal, got shapes {:?} and {:?}",
-                    self.shape(),
-                    index.shape()
-                ),
-            )
-            .op(op));
-        }
-        let mut shapes = [self, index].map(|v| Dims::from_slice(v.shape()));
-        shapes.iter_mut().for_each(|shape| shape[d] = 1);
-        let common = broadcast_shapes(&shapes.each_ref().map(|s| &s[..])).map_err(|e| e.op(op))?;
-        let expanded = |v: &View| {
-            let mut shape = common.clone();
-            shape[d] = v.shape()[d];
-            v.with_layout(v.layout().expand_to(&shape)?, op)
-        };
-        expanded(self)?.gathered(dim, &expanded(index)?, true, None, op)
     }
 
     /// Checks that a source has this shape.

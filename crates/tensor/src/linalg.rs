@@ -1,9 +1,10 @@
 //! Products that add to something or contract chosen dims.
 
 use crate::View;
-use crate::backend::Arg;
+use crate::backend::{Arg, backend};
 use crate::elementwise::check_broadcasts_to;
-use crate::matmul::{Contract, check_factors};
+use crate::matmul::{Contract, check_factors, multiplied};
+use crate::target::{Reads, Target, with_out};
 use crate::write;
 use crate::{Call, Compute, Op};
 use osteon_kernels::{BinaryOp, UnaryOp};
@@ -68,16 +69,13 @@ pub enum Added {
 }
 
 impl Added {
-    fn name(self, in_place: bool) -> &'static str {
-        match (self, in_place) {
-            (Added::Mm, false) => "addmm",
-            (Added::Mm, true) => "addmm_",
-            (Added::Mv, false) => "addmv",
-            (Added::Mv, true) => "addmv_",
-            (Added::Bmm, false) => "baddbmm",
-            (Added::Bmm, true) => "baddbmm_",
-            (Added::SumBmm, false) => "addbmm",
-            (Added::SumBmm, true) => "addbmm_",
+    /// Of the new sum, of that in a given tensor, and in place.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Added::Mm => ["addmm", "addmm_out", "addmm_"],
+            Added::Mv => ["addmv", "addmv_out", "addmv_"],
+            Added::Bmm => ["baddbmm", "baddbmm_out", "baddbmm_"],
+            Added::SumBmm => ["addbmm", "addbmm_out", "addbmm_"],
         }
     }
 }
@@ -97,24 +95,6 @@ fn arithmetic<'a>(
     }
 }
 
-/// The sum of the products of matrices in a batch.
-#[track_caller]
-fn sum_of_products(a: &View, b: &View, op: &'static str) -> Result<View> {
-    let ([batch, m, k], [other, inner, n]) = (a.shape(), b.shape()) else {
-        return Err(misfit(a, b).op(op));
-    };
-    if batch != other || k != inner {
-        return Err(misfit(a, b).op(op));
-    }
-    let (sa, sb) = (a.stride(), b.stride());
-    let mut contract = Contract::new(op, a, b);
-    contract.keep(*m, sa[1], 0);
-    contract.keep(*n, 0, sb[2]);
-    contract.sum(*batch, sa[0], sb[0]);
-    contract.sum(*k, sa[2], sb[1]);
-    contract.fresh()
-}
-
 #[cold]
 pub(crate) fn misfit(a: &View, b: &View) -> Error {
     Error::new(
@@ -127,31 +107,185 @@ pub(crate) fn misfit(a: &View, b: &View) -> Error {
     )
 }
 
-impl View {
-    /// The product that is to be added to this view, checked against it.
-    #[track_caller]
-    fn product_to_add(&self, kind: Added, a: &View, b: &View, op: &'static str) -> Result<View> {
-        check_factors(self, a, op)?;
-        let product = match kind {
-            Added::Mm => a.mm(b),
-            Added::Mv => a.mv(b),
-            Added::Bmm => a.bmm(b),
-            Added::SumBmm => sum_of_products(a, b, op),
-        };
-        product.map_err(|e| e.op(op))
-    }
-
-    /// `beta·self + alpha·(a · b)`; `self` broadcasts to the product.
+with_out! { to;
+    /// `beta·self + alpha·(a · b)`; `self` broadcasts to the product. An `out` that is `self` costs a temporary for the
+    /// product, and any other holds it on the way.
     ///
     /// # Errors
     /// Shapes that do not fit; different dtypes; guards; out of memory.
-    #[track_caller]
-    pub fn plus_product(&self, kind: Added, a: &View, b: &View, weights: Weights) -> Result<View> {
-        let op = kind.name(false);
-        let product = self.product_to_add(kind, a, b, op)?;
-        check_broadcasts_to(self, &product, op)?;
-        self.blend(&product, weights, &product, op)?;
+    plus_product plus_product_out(&self, kind: Added, a: &View, b: &View, weights: Weights) -> View {
+        let [fresh, given, _] = kind.names();
+        let to = to.named([fresh, given]);
+        self.check_addends(a, weights, to.op)?;
+        let Some(out) = to.out() else {
+            let product = multiplied(kind, a, b, to)?;
+            check_broadcasts_to(self, &product, to.op)?;
+            self.blend(&product, weights, &product, to.op)?;
+            return Ok(product);
+        };
+        if write::check_apart(out, self, to.op).is_err() {
+            let product = multiplied(kind, a, b, Target::fresh(to.op))?;
+            check_broadcasts_to(self, &product, to.op)?;
+            let kind = (product.dtype(), product.device());
+            return to.write(product.layout().clone(), kind, Reads::Each(&[self]), |out| {
+                self.blend(&product, weights, out, to.op)
+            });
+        }
+        // Whatever stands in the way of reading this view must show before the product is written.
+        check_broadcasts_to(self, out, to.op)?;
+        backend(self.device()).peek(self, &mut |_| ()).map_err(|e| e.op(to.op))?;
+        let product = multiplied(kind, a, b, to)?;
+        self.blend(&product, weights, &product, to.op)?;
         Ok(product)
+    }
+
+    /// The products of all pairs of elements of two vectors; dtypes promote.
+    ///
+    /// # Errors
+    /// Anything but two vectors; guards; out of memory.
+    outer outer_out(&self, other: &View) -> View {
+        if self.dim() != 1 || other.dim() != 1 {
+            let (a, b) = (self.shape(), other.shape());
+            let message = format!("expected two vectors, got shapes {a:?} and {b:?}");
+            return Err(Error::new(Kind::Shape, message).op(to.op));
+        }
+        let column = self.unsqueeze(1)?;
+        arithmetic(to.op, BinaryOp::Mul, &[(&column).into(), other.into()], &[]).to(to)
+    }
+
+    /// `beta·self + alpha·outer(a, b)`; dtypes promote.
+    ///
+    /// # Errors
+    /// Anything but two vectors; a float factor of integers; as [`View::outer`].
+    addr addr_out(&self, a: &View, b: &View, weights: Weights) -> View {
+        let op = to.op;
+        let outer = a.outer(b).map_err(|e| e.op(op))?;
+        check_broadcasts_to(self, &outer, op)?;
+        let result = self.dtype().promote(outer.dtype()).map_err(|e| e.op(op))?;
+        for factor in [weights.beta, weights.alpha] {
+            check_factor(factor, result, op)?;
+        }
+        let own = |s: Scalar| if result == DType::Bool { Scalar::Bool(!is(s, 0)) } else { s };
+        let (beta, alpha) = (own(weights.beta), own(weights.alpha));
+        let expanded = self.with_layout(self.layout().expand_to(outer.shape())?, op)?;
+        if is(beta, 0) {
+            return arithmetic(op, BinaryOp::Mul, &[(&outer).into(), alpha.into()], &[]).to(to);
+        }
+        let scaled =
+            arithmetic(op, BinaryOp::Mul, &[(&expanded).into(), beta.into()], &[]).fresh()?;
+        arithmetic(op, BinaryOp::AddScaled, &[(&scaled).into(), (&outer).into()], &[alpha]).to(to)
+    }
+
+    /// [`View::dot`] with the conjugate of this vector.
+    ///
+    /// # Errors
+    /// As [`View::dot`].
+    vdot vdot_out(&self, other: &View) -> View {
+        self.conjugated(to.op)?.dotted(other, to)
+    }
+
+    /// Sums of products over the last dims of both, for all pairs of what is before; with a 0-dim factor the product.
+    ///
+    /// # Errors
+    /// Last dims that differ; as [`View::matmul`].
+    inner inner_out(&self, other: &View) -> View {
+        if self.dim() == 0 || other.dim() == 0 {
+            return arithmetic(to.op, BinaryOp::Mul, &[self.into(), other.into()], &[]).to(to);
+        }
+        self.contracted(other, &[-1], &[-1], to, false)
+    }
+
+    /// Sums of products over dims of this view and as many of another; the other dims of both are kept, in order.
+    ///
+    /// # Errors
+    /// Lists of different length; a dim twice; sizes that differ and are not 1; as [`View::matmul`].
+    tensordot tensordot_out(&self, other: &View, dims: &[isize], other_dims: &[isize]) -> View {
+        self.contracted(other, dims, other_dims, to, true)
+    }
+
+    /// Sums of products along one dim of two views that broadcast, of the conjugate of this one.
+    ///
+    /// # Errors
+    /// Integers; different sizes of the dim; as [`View::matmul`].
+    vecdot vecdot_out(&self, other: &View, dim: isize) -> View {
+        let to = to.named(["linalg.vecdot", "vecdot_out"]);
+        check_factors(self, other, to.op)?;
+        if self.dtype().category() < Category::Float {
+            let message = format!("expected floats or complex numbers, got {}", self.dtype());
+            return Err(Error::new(Kind::DType, message).op(to.op));
+        }
+        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(to.op))?;
+        let dim = wrap_dim(dim, shape.len()).map_err(|e| e.op(to.op))?;
+        if shape.is_empty() {
+            return Err(Error::new(Kind::Shape, "expected vectors, got 0-dim tensors").op(to.op));
+        }
+        let left = self.conjugated(to.op)?;
+        let (a, b) = (left.layout().expand_to(&shape)?, other.layout().expand_to(&shape)?);
+        let mut contract = Contract::new(to, &left, other);
+        for d in 0..shape.len() {
+            if d == dim {
+                contract.sum(shape[d], a.strides()[d], b.strides()[d]);
+            } else {
+                contract.keep(shape[d], a.strides()[d], b.strides()[d]);
+            }
+        }
+        contract.run()
+    }
+
+    /// The cross products of vectors of three along a dim; other dims broadcast.
+    ///
+    /// # Errors
+    /// Ranks that differ; a dim of another size than 3; different dtypes; `bool`; guards; out of memory.
+    cross cross_out(&self, other: &View, dim: isize) -> View {
+        let op = to.op;
+        check_factors(self, other, op)?;
+        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
+        let three = |v: &View| v.shape().get(d) == Some(&3);
+        if self.dim() != other.dim() || !three(self) || !three(other) {
+            let (a, b) = (self.shape(), other.shape());
+            let message = format!(
+                "expected tensors of one rank with size 3 in dim {dim}, got shapes {a:?} and {b:?}"
+            );
+            return Err(Error::new(Kind::Shape, message).op(op));
+        }
+        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(op))?;
+        let part = |v: &View, i: isize| v.select(dim, i % 3);
+        let product = |i: isize, j: isize| {
+            let (a, b) = (part(self, i)?, part(other, j)?);
+            arithmetic(op, BinaryOp::Mul, &[(&a).into(), (&b).into()], &[]).fresh()
+        };
+        let minus = [product(2, 1)?, product(0, 2)?, product(1, 0)?];
+        let kind = (self.dtype(), self.device());
+        to.write(Layout::contiguous(&shape)?, kind, Reads::Apart(&[self, other]), |out| {
+            for (i, minus) in (0..).zip(&minus) {
+                let (a, b, to) = (part(self, i + 1)?, part(other, i + 2)?, part(out, i)?);
+                arithmetic(op, BinaryOp::Mul, &[(&a).into(), (&b).into()], &[]).overwrite(&to)?;
+                arithmetic(op, BinaryOp::Sub, &[(&to).into(), minus.into()], &[]).overwrite(&to)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Checks that a factor is of a kind that a dtype holds.
+fn check_factor(factor: Scalar, dtype: DType, op: &'static str) -> Result<()> {
+    if factor.category() <= dtype.category().max(Category::Integer) {
+        return Ok(());
+    }
+    let message = format!(
+        "for {dtype} tensors the factors must not be {:?}",
+        factor.category()
+    );
+    Err(Error::new(Kind::DType, message).op(op))
+}
+
+impl View {
+    /// Checks what a product and this view must have in common for their sum.
+    fn check_addends(&self, a: &View, weights: Weights, op: &'static str) -> Result<()> {
+        check_factors(self, a, op)?;
+        let Weights { beta, alpha } = weights.of(self.dtype());
+        check_factor(beta, self.dtype(), op)?;
+        check_factor(alpha, self.dtype(), op)
     }
 
     /// Writes `beta·self + alpha·product`, where `product` is fresh and may be changed, to `dst`: `product` or `self`.
@@ -179,8 +313,9 @@ impl View {
     /// A product of another shape; overlap; as [`View::plus_product`]. Nothing is written then.
     #[track_caller]
     pub fn add_product_(&self, kind: Added, a: &View, b: &View, weights: Weights) -> Result<()> {
-        let op = kind.name(true);
-        let product = self.product_to_add(kind, a, b, op)?;
+        let [_, _, op] = kind.names();
+        self.check_addends(a, weights, op)?;
+        let product = multiplied(kind, a, b, Target::fresh(op))?;
         check_broadcasts_to(&product, self, op)?;
         write::check(self, &[], op)?;
         if product.shape() != self.shape() {
@@ -228,78 +363,6 @@ impl View {
         Ok(product)
     }
 
-    /// The products of all pairs of elements of two vectors; dtypes promote.
-    ///
-    /// # Errors
-    /// Anything but two vectors; guards; out of memory.
-    #[track_caller]
-    pub fn outer(&self, other: &View) -> Result<View> {
-        if self.dim() != 1 || other.dim() != 1 {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "expected two vectors, got shapes {:?} and {:?}",
-                    self.shape(),
-                    other.shape()
-                ),
-            )
-            .op("outer"));
-        }
-        let column = self.unsqueeze(1)?;
-        arithmetic(
-            "outer",
-            BinaryOp::Mul,
-            &[(&column).into(), other.into()],
-            &[],
-        )
-        .fresh()
-    }
-
-    /// `beta·self + alpha·outer(a, b)`; dtypes promote.
-    ///
-    /// # Errors
-    /// Anything but two vectors; a float factor of integers; as [`View::outer`].
-    #[track_caller]
-    pub fn addr(&self, a: &View, b: &View, weights: Weights) -> Result<View> {
-        let op = "addr";
-        let outer = a.outer(b).map_err(|e| e.op(op))?;
-        check_broadcasts_to(self, &outer, op)?;
-        let result = self.dtype().promote(outer.dtype()).map_err(|e| e.op(op))?;
-        for factor in [weights.beta, weights.alpha] {
-            if factor.category() > result.category().max(Category::Integer) {
-                return Err(Error::new(
-                    Kind::DType,
-                    format!(
-                        "for {result} tensors the factors must not be {:?}",
-                        factor.category()
-                    ),
-                )
-                .op(op));
-            }
-        }
-        let own = |s: Scalar| {
-            if result == DType::Bool {
-                Scalar::Bool(!is(s, 0))
-            } else {
-                s
-            }
-        };
-        let (beta, alpha) = (own(weights.beta), own(weights.alpha));
-        let expanded = self.with_layout(self.layout().expand_to(outer.shape())?, op)?;
-        if is(beta, 0) {
-            return arithmetic(op, BinaryOp::Mul, &[(&outer).into(), alpha.into()], &[]).fresh();
-        }
-        let scaled =
-            arithmetic(op, BinaryOp::Mul, &[(&expanded).into(), beta.into()], &[]).fresh()?;
-        arithmetic(
-            op,
-            BinaryOp::AddScaled,
-            &[(&scaled).into(), (&outer).into()],
-            &[alpha],
-        )
-        .fresh()
-    }
-
     /// The complex conjugate in a new storage; a real view itself.
     #[track_caller]
     fn conjugated(&self, op: &'static str) -> Result<View> {
@@ -317,47 +380,16 @@ impl View {
         .fresh()
     }
 
-    /// [`View::dot`] with the conjugate of this vector.
-    ///
-    /// # Errors
-    /// As [`View::dot`].
-    #[track_caller]
-    pub fn vdot(&self, other: &View) -> Result<View> {
-        self.conjugated("vdot")?
-            .dot(other)
-            .map_err(|e| e.op("vdot"))
-    }
-
-    /// Sums of products over the last dims of both, for all pairs of what is before; with a 0-dim factor the product.
-    ///
-    /// # Errors
-    /// Last dims that differ; as [`View::matmul`].
-    #[track_caller]
-    pub fn inner(&self, other: &View) -> Result<View> {
-        if self.dim() == 0 || other.dim() == 0 {
-            return arithmetic("inner", BinaryOp::Mul, &[self.into(), other.into()], &[]).fresh();
-        }
-        self.contracted(other, &[-1], &[-1], "inner", false)
-    }
-
-    /// Sums of products over dims of this view and as many of another; the other dims of both are kept, in order.
-    ///
-    /// # Errors
-    /// Lists of different length; a dim twice; sizes that differ and are not 1; as [`View::matmul`].
-    #[track_caller]
-    pub fn tensordot(&self, other: &View, dims: &[isize], other_dims: &[isize]) -> Result<View> {
-        self.contracted(other, dims, other_dims, "tensordot", true)
-    }
-
     #[track_caller]
     fn contracted(
         &self,
         other: &View,
         dims: &[isize],
         other_dims: &[isize],
-        op: &'static str,
+        to: Target<'_>,
         broadcasts: bool,
     ) -> Result<View> {
+        let op = to.op;
         if dims.len() != other_dims.len() {
             return Err(Error::new(
                 Kind::Value,
@@ -381,7 +413,7 @@ impl View {
             Ok(list)
         };
         let (left, right) = (wrapped(self, dims)?, wrapped(other, other_dims)?);
-        let mut contract = Contract::new(op, self, other);
+        let mut contract = Contract::new(to, self, other);
         for d in (0..self.dim()).filter(|d| !left.contains(d)) {
             contract.keep(self.shape()[d], self.stride()[d], 0);
         }
@@ -409,82 +441,6 @@ impl View {
                 stride(b, other.stride()[r]),
             );
         }
-        contract.fresh()
-    }
-
-    /// Sums of products along one dim of two views that broadcast, of the conjugate of this one.
-    ///
-    /// # Errors
-    /// Integers; different sizes of the dim; as [`View::matmul`].
-    #[track_caller]
-    pub fn vecdot(&self, other: &View, dim: isize) -> Result<View> {
-        let op = "linalg.vecdot";
-        check_factors(self, other, op)?;
-        if self.dtype().category() < Category::Float {
-            return Err(Error::new(
-                Kind::DType,
-                format!("expected floats or complex numbers, got {}", self.dtype()),
-            )
-            .op(op));
-        }
-        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(op))?;
-        let dim = wrap_dim(dim, shape.len()).map_err(|e| e.op(op))?;
-        if shape.is_empty() {
-            return Err(Error::new(Kind::Shape, "expected vectors, got 0-dim tensors").op(op));
-        }
-        let left = self.conjugated(op)?;
-        let (a, b) = (
-            left.layout().expand_to(&shape)?,
-            other.layout().expand_to(&shape)?,
-        );
-        let mut contract = Contract::new(op, &left, other);
-        for d in 0..shape.len() {
-            if d == dim {
-                contract.sum(shape[d], a.strides()[d], b.strides()[d]);
-            } else {
-                contract.keep(shape[d], a.strides()[d], b.strides()[d]);
-            }
-        }
-        contract.fresh()
-    }
-
-    /// The cross products of vectors of three along a dim; other dims broadcast.
-    ///
-    /// # Errors
-    /// Ranks that differ; a dim of another size than 3; different dtypes; `bool`; guards; out of memory.
-    #[track_caller]
-    pub fn cross(&self, other: &View, dim: isize) -> Result<View> {
-        let op = "cross";
-        check_factors(self, other, op)?;
-        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        let three = |v: &View| v.shape().get(d) == Some(&3);
-        if self.dim() != other.dim() || !three(self) || !three(other) {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "expected tensors of one rank with size 3 in dim {dim}, got shapes {:?} and {:?}",
-                    self.shape(),
-                    other.shape()
-                ),
-            )
-            .op(op));
-        }
-        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(op))?;
-        let out = View::alloc(
-            Layout::contiguous(&shape)?,
-            self.dtype(),
-            &self.device(),
-            op,
-        )?;
-        let part = |v: &View, i: isize| v.select(dim, i % 3);
-        for i in 0..3 {
-            let (a, b) = (part(self, i + 1)?, part(other, i + 2)?);
-            let (c, d) = (part(self, i + 2)?, part(other, i + 1)?);
-            let minus = arithmetic(op, BinaryOp::Mul, &[(&c).into(), (&d).into()], &[]).fresh()?;
-            let to = part(&out, i)?;
-            arithmetic(op, BinaryOp::Mul, &[(&a).into(), (&b).into()], &[]).overwrite(&to)?;
-            arithmetic(op, BinaryOp::Sub, &[(&to).into(), (&minus).into()], &[]).overwrite(&to)?;
-        }
-        Ok(out)
+        contract.run()
     }
 }

@@ -3,11 +3,11 @@
 use crate::View;
 use crate::backend::{Arg, backend};
 use crate::elementwise::{check_broadcasts_to, other_device};
-use crate::target::target;
+use crate::target::{Reads, with_out};
 use crate::write;
 use osteon_spec::{
-    DType, Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes,
-    elementwise_output, result_type,
+    DType, Dims, Error, Kind, Layout, MemoryFormat, Result, broadcast_shapes, elementwise_output,
+    result_type,
 };
 use std::panic::Location;
 
@@ -28,30 +28,20 @@ fn check_mask(mask: &View, of: &View, op: &'static str) -> Result<()> {
     Ok(())
 }
 
-impl View {
+with_out! { to;
     /// `a` where `condition` (`bool` or `uint8`) is true, else `b`, in a new tensor: all three broadcast, and `a` and `b` promote.
     ///
     /// # Errors
     /// Another condition; shapes that do not broadcast; dtypes that do not promote; out of memory.
-    #[track_caller]
-    pub fn choose(condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<View> {
-        let op = "where";
+    choose choose_out(condition: &View, a: Arg<'_>, b: Arg<'_>) -> View {
+        let to = to.named(["where", "where_out"]);
+        let op = to.op;
         if !matches!(condition.dtype(), DType::Bool | DType::U8) {
-            return Err(Error::new(
-                Kind::DType,
-                format!(
-                    "the condition must be bool, got {}; compare to get one",
-                    condition.dtype()
-                ),
-            )
-            .op(op));
+            let found = condition.dtype();
+            let message = format!("the condition must be bool, got {found}; compare to get one");
+            return Err(Error::new(Kind::DType, message).op(op));
         }
-        let operand = |arg: Arg<'_>| match arg {
-            Arg::View(v) => Operand::new(v.dtype(), v.dim()),
-            Arg::Number(n) => n.into(),
-        };
-        let dtype = result_type(&[operand(a), operand(b)]).map_err(|e| e.op(op))?;
-        let scalar = Layout::scalar();
+        let dtype = result_type(&[a.operand(), b.operand()]).map_err(|e| e.op(op))?;
         // An operand of another dtype is cast first, which makes it dense.
         let layout = |arg: Arg<'_>| match arg {
             Arg::View(v) if v.device() != condition.device() => {
@@ -59,19 +49,20 @@ impl View {
             }
             Arg::View(v) if v.dtype() == dtype => Ok(v.layout().clone()),
             Arg::View(v) => v.layout().like(MemoryFormat::Preserve),
-            Arg::Number(_) => Ok(scalar.clone()),
+            Arg::Number(_) => Ok(Layout::scalar()),
         };
-        let layouts = layout(a)
-            .and_then(|a| Ok([a, layout(b)?]))
-            .map_err(|e| e.op(op))?;
+        let layouts = layout(a).and_then(|a| Ok([a, layout(b)?])).map_err(|e| e.op(op))?;
         let inputs = [condition.layout(), &layouts[0], &layouts[1]];
         let shape = broadcast_shapes(&inputs.map(Layout::sizes)).map_err(|e| e.op(op))?;
         let layout = elementwise_output(&inputs, &shape).map_err(|e| e.op(op))?;
-        let out = View::alloc(layout, dtype, &condition.device(), op)?;
-        backend(out.device())
-            .select(&out, condition, a, b)
-            .map_err(|e| e.op(op))?;
-        Ok(out)
+        let view = |arg| match arg {
+            Arg::View(v) => v,
+            Arg::Number(_) => condition,
+        };
+        let reads = Reads::Each(&[condition, view(a), view(b)]);
+        to.write(layout, (dtype, condition.device()), reads, |out| {
+            backend(out.device()).select(out, condition, a, b)
+        })
     }
 
     /// The coordinates of the elements that are not zero, a row for each, in row-major order of the elements. A
@@ -79,18 +70,21 @@ impl View {
     ///
     /// # Errors
     /// Out of memory; a tensor on `meta`.
-    #[track_caller]
-    pub fn nonzero(&self) -> Result<View> {
-        let op = "nonzero";
+    nonzero nonzero_out(&self) -> View {
         let backend = backend(self.device());
         loop {
-            let n = backend.count_true(self).map_err(|e| e.op(op))?;
+            let n = backend.count_true(self).map_err(|e| e.op(to.op))?;
             let sizes = Dims::from_slice(&[n, self.dim()]);
-            let layout = Layout::new(sizes, Dims::from_slice(&[1, n]), 0).map_err(|e| e.op(op))?;
-            let out = View::alloc(layout, DType::I64, &self.device(), op)?;
+            let layout = Layout::new(sizes, Dims::from_slice(&[1, n]), 0).map_err(|e| e.op(to.op))?;
+            let mut complete = false;
+            let kind = (DType::I64, self.device());
+            let found = to.write(layout, kind, Reads::Apart(&[self]), |out| {
+                complete = backend.nonzero(out, self)?;
+                Ok(())
+            })?;
             // Another thread may have written in between.
-            if backend.nonzero(&out, self).map_err(|e| e.op(op))? {
-                return Ok(out);
+            if complete {
+                return Ok(found);
             }
         }
     }
@@ -99,41 +93,29 @@ impl View {
     ///
     /// # Errors
     /// A mask that is not `bool`; shapes that do not broadcast; out of memory.
-    #[track_caller]
-    pub fn masked_select(&self, mask: &View) -> Result<View> {
-        let op = "masked_select";
+    masked_select masked_select_out(&self, mask: &View) -> View {
+        let op = to.op;
         check_mask(mask, self, op)?;
+        if let Some(out) = to.out() {
+            write::check_apart(out, self, op)?;
+            write::check_apart(out, mask, op)?;
+        }
         let shape = broadcast_shapes(&[self.shape(), mask.shape()]).map_err(|e| e.op(op))?;
         let src = self.with_layout(self.layout().expand_to(&shape)?, op)?;
         let mask = mask.with_layout(mask.layout().expand_to(&shape)?, op)?;
         let backend = backend(self.device());
         loop {
             let n = backend.count_true(&mask).map_err(|e| e.op(op))?;
-            let out = View::alloc(Layout::contiguous(&[n])?, self.dtype(), &self.device(), op)?;
+            let found = View::alloc(Layout::contiguous(&[n])?, self.dtype(), &self.device(), op)?;
             // Another thread may have written in between.
-            if backend
-                .masked_select(&out, &src, &mask)
-                .map_err(|e| e.op(op))?
-            {
-                return Ok(out);
+            if backend.masked_select(&found, &src, &mask).map_err(|e| e.op(op))? {
+                return to.put(found);
             }
         }
     }
+}
 
-    /// [`View::masked_select`] into `out`, which has the result's shape.
-    ///
-    /// # Errors
-    /// As there; another shape or dtype; overlap.
-    #[track_caller]
-    pub fn masked_select_out(&self, mask: &View, out: &View) -> Result<()> {
-        let op = "masked_select_out";
-        // How many there are is known only then.
-        let found = self.masked_select(mask).map_err(|e| e.op(op))?;
-        let kind = (self.dtype(), self.device());
-        let out = target(Some(out), found.layout().clone(), kind, &[self, mask], op)?;
-        out.copy_(&found)
-    }
-
+impl View {
     /// Writes the elements of `source`, in row-major order, to those at which `mask`, broadcast to this shape, is true.
     /// A source that is not contiguous is copied first.
     ///

@@ -3,6 +3,8 @@
 use crate::View;
 use crate::backend::backend;
 use crate::elementwise::other_device;
+use crate::linalg::{Added, misfit};
+use crate::target::{Reads, Target, with_out};
 use osteon_kernels::Axis;
 use osteon_spec::{Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes};
 use smallvec::SmallVec;
@@ -30,7 +32,7 @@ pub(crate) fn check_factors(a: &View, b: &View, op: &'static str) -> Result<()> 
 /// The dims of a contraction as it is put together: sizes, and strides in elements.
 #[derive(Debug)]
 pub(crate) struct Contract<'a> {
-    op: &'static str,
+    to: Target<'a>,
     lhs: &'a View,
     rhs: &'a View,
     shape: Dims,
@@ -41,9 +43,9 @@ pub(crate) struct Contract<'a> {
 }
 
 impl<'a> Contract<'a> {
-    pub(crate) fn new(op: &'static str, lhs: &'a View, rhs: &'a View) -> Contract<'a> {
+    pub(crate) fn new(to: Target<'a>, lhs: &'a View, rhs: &'a View) -> Contract<'a> {
         Contract {
-            op,
+            to,
             lhs,
             rhs,
             shape: Dims::new(),
@@ -63,21 +65,20 @@ impl<'a> Contract<'a> {
         self.summed.push((size, [lhs, rhs]));
     }
 
-    /// The result, row-major in a new storage. A sum of nothing is zero for every dtype, as in PyTorch.
+    /// The result; a new one is row-major. A sum of nothing is zero for every dtype, as in PyTorch.
     #[track_caller]
-    pub(crate) fn fresh(&self) -> Result<View> {
-        let layout = Layout::contiguous(&self.shape).map_err(|e| e.op(self.op))?;
+    pub(crate) fn run(&self) -> Result<View> {
+        let layout = Layout::contiguous(&self.shape).map_err(|e| e.op(self.to.op))?;
         self.laid_out(layout)
     }
 
-    /// The result in a new storage of this layout, which has its shape.
+    /// The result; a new one has this layout, which has its shape.
     #[track_caller]
     pub(crate) fn laid_out(&self, layout: Layout) -> Result<View> {
-        check_factors(self.lhs, self.rhs, self.op)?;
-        let (dtype, device) = (self.lhs.dtype(), self.lhs.device());
-        let out = View::alloc(layout, dtype, &device, self.op)?;
-        self.write_to(&out)?;
-        Ok(out)
+        check_factors(self.lhs, self.rhs, self.to.op)?;
+        let kind = (self.lhs.dtype(), self.lhs.device());
+        let reads = Reads::Apart(&[self.lhs, self.rhs]);
+        self.to.write(layout, kind, reads, |out| self.write_to(out))
     }
 
     /// The result into a view of its shape and dtype that shares no byte with the factors.
@@ -87,7 +88,7 @@ impl<'a> Contract<'a> {
         if self.summed.iter().any(|(size, _)| *size == 0) || out.numel() == 0 {
             return backend
                 .fill(out, Scalar::Bool(false))
-                .map_err(|e| e.op(self.op));
+                .map_err(|e| e.op(self.to.op));
         }
         let bytes = |stride: usize| stride.wrapping_mul(out.element_size()) as isize;
         let axes: SmallVec<[Axis; 6]> = self
@@ -110,7 +111,7 @@ impl<'a> Contract<'a> {
             .collect();
         backend
             .contract(out, self.lhs, self.rhs, &axes, &summed)
-            .map_err(|e| e.op(self.op))
+            .map_err(|e| e.op(self.to.op))
     }
 }
 
@@ -154,19 +155,9 @@ impl Matrix<'_> {
     }
 }
 
+/// The product of two views with a dim at least; a new one is laid out as said, else row-major.
 #[track_caller]
-fn product(op: &'static str, a: &View, b: &View) -> Result<View> {
-    product_as(op, a, b, None)
-}
-
-/// The product of two views with a dim at least, laid out as said, else row-major.
-#[track_caller]
-pub(crate) fn product_as(
-    op: &'static str,
-    a: &View,
-    b: &View,
-    layout: Option<Layout>,
-) -> Result<View> {
+pub(crate) fn product(to: Target<'_>, a: &View, b: &View, layout: Option<Layout>) -> Result<View> {
     let (lhs, rhs) = (Matrix::new(a, true), Matrix::new(b, false));
     if lhs.summed.0 != rhs.summed.0 {
         return Err(Error::new(
@@ -179,10 +170,10 @@ pub(crate) fn product_as(
                 rhs.summed.0
             ),
         )
-        .op(op));
+        .op(to.op));
     }
-    let batch = broadcast_shapes(&[lhs.batch.0, rhs.batch.0]).map_err(|e| e.op(op))?;
-    let mut contract = Contract::new(op, a, b);
+    let batch = broadcast_shapes(&[lhs.batch.0, rhs.batch.0]).map_err(|e| e.op(to.op))?;
+    let mut contract = Contract::new(to, a, b);
     for (d, &size) in batch.iter().enumerate() {
         contract.keep(
             size,
@@ -198,7 +189,7 @@ pub(crate) fn product_as(
     }
     contract.sum(lhs.summed.0, lhs.summed.1, rhs.summed.1);
     match layout {
-        None => contract.fresh(),
+        None => contract.run(),
         Some(layout) => contract.laid_out(layout),
     }
 }
@@ -216,30 +207,52 @@ fn wrong_ranks(op: &'static str, wanted: &str, a: &View, b: &View) -> Error {
     .op(op)
 }
 
-impl View {
+/// The product of two views of the ranks that this kind of product has.
+#[track_caller]
+pub(crate) fn multiplied(kind: Added, a: &View, b: &View, to: Target<'_>) -> Result<View> {
+    let (wanted, ranks) = match kind {
+        Added::Mm => ("two matrices", (2, 2)),
+        Added::Mv => ("a matrix and a vector", (2, 1)),
+        Added::Bmm | Added::SumBmm => ("two batches of matrices of one size", (3, 3)),
+    };
+    if (a.dim(), b.dim()) != ranks || (ranks == (3, 3) && a.shape()[0] != b.shape()[0]) {
+        return Err(wrong_ranks(to.op, wanted, a, b));
+    }
+    if kind != Added::SumBmm {
+        return product(to, a, b, None);
+    }
+    let ([batch, m, k], [_, inner, n]) = (a.shape(), b.shape()) else {
+        return Err(misfit(a, b).op(to.op));
+    };
+    if k != inner {
+        return Err(misfit(a, b).op(to.op));
+    }
+    let (sa, sb) = (a.stride(), b.stride());
+    let mut contract = Contract::new(to, a, b);
+    contract.keep(*m, sa[1], 0);
+    contract.keep(*n, 0, sb[2]);
+    contract.sum(*batch, sa[0], sb[0]);
+    contract.sum(*k, sa[2], sb[1]);
+    contract.run()
+}
+
+with_out! { to;
     /// The matrix product: vectors count as a row on the left and a column on the right, dims before the last two are
     /// a batch and broadcast.
     ///
     /// # Errors
     /// A 0-dim factor; shapes that do not fit; different dtypes, or one without products; guards; out of memory.
-    #[track_caller]
-    pub fn matmul(&self, other: &View) -> Result<View> {
-        let op = "matmul";
+    matmul matmul_out(&self, other: &View) -> View {
         if self.dim() == 0 || other.dim() == 0 {
-            return Err(wrong_ranks(
-                op,
-                "at least one dim on both sides",
-                self,
-                other,
-            ));
+            return Err(wrong_ranks(to.op, "at least one dim on both sides", self, other));
         }
         if self.dim() == 1 && other.dim() == 1 {
-            return self.dot(other).map_err(|e| e.op(op));
+            return self.dotted(other, to);
         }
-        let out = product(op, self, other)?;
-        if self.dim() == 1 && other.dim() == 2 {
+        let out = product(to, self, other, None)?;
+        if self.dim() == 1 && other.dim() == 2 && !to.is_given() {
             // PyTorch's result has been squeezed in place by then.
-            out.storage().record_write(op, Location::caller());
+            out.storage().record_write(to.op, Location::caller());
         }
         Ok(out)
     }
@@ -248,61 +261,46 @@ impl View {
     ///
     /// # Errors
     /// Anything but two matrices; as [`View::matmul`].
-    #[track_caller]
-    pub fn mm(&self, other: &View) -> Result<View> {
-        if self.dim() != 2 || other.dim() != 2 {
-            return Err(wrong_ranks("mm", "two matrices", self, other));
-        }
-        product("mm", self, other)
+    mm mm_out(&self, other: &View) -> View {
+        multiplied(Added::Mm, self, other, to)
     }
 
     /// The products of matrices in two batches of one size; nothing broadcasts.
     ///
     /// # Errors
     /// Anything but two batches of one size; as [`View::matmul`].
-    #[track_caller]
-    pub fn bmm(&self, other: &View) -> Result<View> {
-        if self.dim() != 3 || other.dim() != 3 || self.shape()[0] != other.shape()[0] {
-            return Err(wrong_ranks(
-                "bmm",
-                "two batches of matrices of one size",
-                self,
-                other,
-            ));
-        }
-        product("bmm", self, other)
+    bmm bmm_out(&self, other: &View) -> View {
+        multiplied(Added::Bmm, self, other, to)
     }
 
     /// The product of a matrix and a vector.
     ///
     /// # Errors
     /// Anything else; as [`View::matmul`].
-    #[track_caller]
-    pub fn mv(&self, vector: &View) -> Result<View> {
-        if self.dim() != 2 || vector.dim() != 1 {
-            return Err(wrong_ranks("mv", "a matrix and a vector", self, vector));
-        }
-        product("mv", self, vector)
+    mv mv_out(&self, vector: &View) -> View {
+        multiplied(Added::Mv, self, vector, to)
     }
 
     /// The sum of the products of two vectors' elements.
     ///
     /// # Errors
     /// Anything but two vectors of one length; as [`View::matmul`], also for vectors without elements.
+    dot dot_out(&self, other: &View) -> View {
+        self.dotted(other, to)
+    }
+}
+
+impl View {
     #[track_caller]
-    pub fn dot(&self, other: &View) -> Result<View> {
-        let op = "dot";
+    pub(crate) fn dotted(&self, other: &View, to: Target<'_>) -> Result<View> {
         if self.dim() != 1 || other.dim() != 1 {
-            return Err(wrong_ranks(op, "two vectors", self, other));
+            return Err(wrong_ranks(to.op, "two vectors", self, other));
         }
-        check_factors(self, other, op)?;
+        check_factors(self, other, to.op)?;
         if osteon_kernels::Contraction::new(self.dtype(), &[], &[]).is_none() {
-            return Err(Error::new(
-                Kind::DType,
-                format!("not defined for {}; cast with to() first", self.dtype()),
-            )
-            .op(op));
+            let message = format!("not defined for {}; cast with to() first", self.dtype());
+            return Err(Error::new(Kind::DType, message).op(to.op));
         }
-        product(op, self, other)
+        product(to, self, other, None)
     }
 }

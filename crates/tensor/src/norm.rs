@@ -4,6 +4,7 @@ use crate::backend::{Arg, backend};
 use crate::elementwise::other_device;
 use crate::reduce::{Reduce, check_fractional};
 use crate::softmax::accurate;
+use crate::target::Target;
 use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View, write};
 use osteon_kernels::ReduceOp;
 use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output};
@@ -76,7 +77,7 @@ impl View {
         check_real(self, name)?;
         let dtype = self.dtype();
         let how = Reduce {
-            name,
+            to: Target::fresh(name),
             op: ReduceOp::Var,
             dims,
             keepdim: true,
@@ -179,7 +180,7 @@ impl View {
             let count = shape.iter().product::<usize>() as f64;
             let (op, number) = (ReduceOp::Norm, 2.0);
             let norm = Reduce {
-                name,
+                to: Target::fresh(name),
                 op,
                 dims: &dims,
                 keepdim: true,
@@ -270,7 +271,7 @@ impl View {
         let dims: Vec<isize> = dims.iter().map(|&d| d as isize).collect();
         let dtype = self.dtype();
         let how = Reduce {
-            name,
+            to: Target::fresh(name),
             op: ReduceOp::Var,
             dims: &dims,
             keepdim: false,

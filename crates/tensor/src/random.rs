@@ -3,9 +3,10 @@
 use crate::View;
 use crate::backend::backend;
 use crate::create::reserved;
+use crate::target::{Reads, with_out};
 use crate::write;
 use osteon_kernels::{Distribution, Random};
-use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
+use osteon_spec::{DType, Device, Error, Kind, Layout, Result, Scalar};
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
@@ -79,21 +80,32 @@ impl View {
         self.storage().record_write(op, Location::caller());
         Ok(())
     }
+}
 
-    /// The numbers below `n` in random order.
+with_out! { to;
+    /// The numbers below `n` in random order, as int64, or in whatever a given `out` holds.
     ///
     /// # Errors
-    /// Out of memory.
-    #[track_caller]
-    pub fn randperm(n: usize, device: &Device) -> Result<View> {
+    /// More than its dtype can count; out of memory.
+    randperm randperm_out(n: usize, device: &Device) -> View {
+        let dtype = to.dtype().unwrap_or(DType::I64);
+        if dtype == DType::Bool || dtype.is_complex() {
+            let message = format!("{dtype} does not count; give another out");
+            return Err(Error::new(Kind::DType, message).op(to.op));
+        }
+        if n > 0 {
+            Scalar::Int(n as i64 - 1).check_fits(dtype).map_err(|e| e.op(to.op))?;
+        }
         let random = draw(n, Distribution::Uniform(0.0, 1.0));
-        let mut order: Vec<i64> = reserved(n, "randperm")?;
+        let mut order: Vec<i64> = reserved(n, to.op)?;
         order.extend(0..n as i64);
         // Fisher and Yates's shuffle.
         for i in (1..n).rev() {
             order.swap(i, random.below(i as u64, i as u64 + 1) as usize);
         }
-        View::from_slice(&order, &[n], device)
+        to.write(Layout::contiguous(&[n])?, (dtype, *device), Reads::Each(&[]), |out| {
+            backend(*device).generate(out, &|i| Scalar::Int(order[i]))
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reductions of dims to one element. Results are contiguous, whatever the input.
 
 use crate::backend::{Arg, backend};
+use crate::target::{Reads, Target, with_out};
 use crate::{BinaryOp, Call, Compute, Op, View};
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_spec::{Category, DType, Dims, Error, Kind, Layout, Result, wrap_dim};
@@ -59,7 +60,7 @@ fn no_identity(op: &'static str, why: &str) -> Error {
 /// One call of a reduction.
 #[derive(Clone, Copy)]
 pub(crate) struct Reduce<'a> {
-    pub(crate) name: &'static str,
+    pub(crate) to: Target<'a>,
     pub(crate) op: ReduceOp,
     /// Empty for all.
     pub(crate) dims: &'a [isize],
@@ -72,7 +73,7 @@ impl Reduce<'_> {
     /// The results of these dtypes.
     #[track_caller]
     pub(crate) fn run(&self, x: &View, results: [Option<DType>; 2]) -> Result<[Option<View>; 2]> {
-        let dims = listed(self.dims, x.dim()).map_err(|e| e.op(self.name))?;
+        let dims = listed(self.dims, x.dim()).map_err(|e| e.op(self.to.op))?;
         self.run_over(x, &dims, results)
     }
 
@@ -83,35 +84,35 @@ impl Reduce<'_> {
         dims: &[usize],
         results: [Option<DType>; 2],
     ) -> Result<[Option<View>; 2]> {
-        if kernels::reduce(self.op, self.dtype, self.number).is_none() {
-            return Err(Error::new(
-                Kind::DType,
-                format!("not defined for {}; cast with to() first", self.dtype),
-            )
-            .op(self.name));
-        }
-        self.check_identity(x, dims)?;
-        let shape = x.shape().iter().enumerate().filter_map(|(d, &size)| {
-            let is_reduced = dims.contains(&d);
-            (self.keepdim || !is_reduced).then_some(if is_reduced { 1 } else { size })
-        });
-        let shape: Dims = shape.collect();
-        let alloc = |dtype: Option<DType>| {
-            let Some(dtype) = dtype else { return Ok(None) };
-            let layout = Layout::contiguous(&shape).map_err(|e| e.op(self.name))?;
-            View::alloc(layout, dtype, &x.device(), self.name).map(Some)
-        };
-        let made = [alloc(results[0])?, alloc(results[1])?];
+        let layout = self.layout(x, dims)?;
         let how = Reduction {
             op: self.op,
             dtype: self.dtype,
             number: self.number,
             dims,
         };
-        backend(x.device())
-            .reduce(&how, made.each_ref().map(Option::as_ref), x)
-            .map_err(|e| e.op(self.name))?;
-        Ok(made)
+        let kind = (results, x.device());
+        self.to
+            .write_both(&layout, kind, Reads::Apart(&[x]), |made| {
+                backend(x.device()).reduce(&how, made, x)
+            })
+    }
+
+    /// The layout of the result, if there is one.
+    fn layout(&self, x: &View, dims: &[usize]) -> Result<Layout> {
+        if kernels::reduce(self.op, self.dtype, self.number).is_none() {
+            return Err(Error::new(
+                Kind::DType,
+                format!("not defined for {}; cast with to() first", self.dtype),
+            )
+            .op(self.to.op));
+        }
+        self.check_identity(x, dims)?;
+        let shape = x.shape().iter().enumerate().filter_map(|(d, &size)| {
+            let is_reduced = dims.contains(&d);
+            (self.keepdim || !is_reduced).then_some(if is_reduced { 1 } else { size })
+        });
+        Layout::contiguous(&shape.collect::<Dims>()).map_err(|e| e.op(self.to.op))
     }
 
     /// Extremes of nothing are not defined.
@@ -126,10 +127,10 @@ impl Reduce<'_> {
             return Ok(());
         }
         if self.dims.is_empty() && x.numel() == 0 {
-            return Err(no_identity(self.name, "the tensor"));
+            return Err(no_identity(self.to.op, "the tensor"));
         }
         match dims.iter().find(|&&d| x.shape()[d] == 0) {
-            Some(d) => Err(no_identity(self.name, &format!("dim {d}"))),
+            Some(d) => Err(no_identity(self.to.op, &format!("dim {d}"))),
             None => Ok(()),
         }
     }
@@ -159,13 +160,13 @@ impl Reduce<'_> {
 impl View {
     fn reduction<'a>(
         &self,
-        name: &'static str,
         op: ReduceOp,
         dims: &'a [isize],
         keepdim: bool,
+        to: Target<'a>,
     ) -> Reduce<'a> {
         Reduce {
-            name,
+            to,
             op,
             dims,
             keepdim,
@@ -174,82 +175,27 @@ impl View {
         }
     }
 
-    /// The sum over dims (all for an empty list), in a dtype: for none `int64` for integers and `bool`, else
-    /// this one. Elements are converted first.
-    ///
-    /// # Errors
-    /// A dim out of range or named twice; out of memory.
-    #[track_caller]
-    pub fn sum(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<View> {
-        self.summed("sum", ReduceOp::Sum, dims, keepdim, dtype)
-    }
-
-    /// The product, likewise.
-    ///
-    /// # Errors
-    /// As [`View::sum`].
-    #[track_caller]
-    pub fn prod(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<View> {
-        self.summed("prod", ReduceOp::Prod, dims, keepdim, dtype)
-    }
-
-    /// The sum of what is not NaN, likewise.
-    ///
-    /// # Errors
-    /// As [`View::sum`]; complex numbers.
-    #[track_caller]
-    pub fn nansum(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<View> {
-        if self.dtype().is_complex() {
-            return Err(Error::new(Kind::DType, "not defined for complex numbers").op("nansum"));
-        }
-        let op = match dtype.unwrap_or(summed(self.dtype())).is_float() {
-            true => ReduceOp::NanSum,
-            false => ReduceOp::Sum,
-        };
-        self.summed("nansum", op, dims, keepdim, dtype)
-    }
-
+    /// In a dtype, or that of the given `out`, or the one that sums have.
     #[track_caller]
     fn summed(
         &self,
-        name: &'static str,
         op: ReduceOp,
         dims: &[isize],
         keepdim: bool,
         dtype: Option<DType>,
+        to: Target<'_>,
     ) -> Result<View> {
-        let dtype = dtype.unwrap_or(summed(self.dtype()));
-        let how = self.reduction(name, op, dims, keepdim);
-        match (dtype, op) {
-            // Sums and products of truth values are `or` and `and`.
-            (DType::Bool, ReduceOp::Sum) => Reduce {
-                op: ReduceOp::Any,
-                ..how
-            }
-            .one(self, dtype),
-            (DType::Bool, ReduceOp::Prod) => Reduce {
-                op: ReduceOp::All,
-                ..how
-            }
-            .one(self, dtype),
-            _ => Reduce { dtype, ..how }.one(self, dtype),
-        }
-    }
-
-    /// The mean over dims (all for an empty list), in a dtype.
-    ///
-    /// # Errors
-    /// A dtype without fractions; a dim out of range or named twice; out of memory.
-    #[track_caller]
-    pub fn mean(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<View> {
-        let dtype = dtype.unwrap_or(self.dtype());
-        check_fractional(dtype, "mean")?;
-        let count = self.count(dims).map_err(|e| e.op("mean"))?;
-        let how = self.reduction("mean", ReduceOp::Mean, dims, keepdim);
-        Reduce {
-            dtype,
-            number: count as f64,
-            ..how
+        let dtype = dtype.or(to.dtype()).unwrap_or(summed(self.dtype()));
+        let how = self.reduction(op, dims, keepdim, to);
+        // Sums and products of truth values are `or` and `and`.
+        let truth = match (dtype, op) {
+            (DType::Bool, ReduceOp::Sum) => Some(ReduceOp::Any),
+            (DType::Bool, ReduceOp::Prod) => Some(ReduceOp::All),
+            _ => None,
+        };
+        match truth {
+            Some(op) => Reduce { op, ..how },
+            None => Reduce { dtype, ..how },
         }
         .one(self, dtype)
     }
@@ -262,53 +208,23 @@ impl View {
             .product())
     }
 
-    /// The mean of what is not NaN.
-    ///
-    /// # Errors
-    /// As [`View::mean`]; complex numbers.
-    #[track_caller]
-    pub fn nanmean(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<View> {
-        check_fractional(self.dtype(), "nanmean")?;
-        let dtype = dtype.unwrap_or(self.dtype());
-        Reduce {
-            dtype,
-            ..self.reduction("nanmean", ReduceOp::NanMean, dims, keepdim)
-        }
-        .one(self, dtype)
-    }
-
-    /// Whether any element is true (not zero), over dims: `bool`, but `uint8` of `uint8`. `None` is all dims, and an empty
-    /// list none.
-    ///
-    /// # Errors
-    /// A dim out of range or named twice; out of memory.
-    #[track_caller]
-    pub fn any(&self, dims: Option<&[isize]>, keepdim: bool) -> Result<View> {
-        self.truth("any", ReduceOp::Any, dims, keepdim)
-    }
-
-    /// Whether all elements are, likewise.
-    ///
-    /// # Errors
-    /// As [`View::any`].
-    #[track_caller]
-    pub fn all(&self, dims: Option<&[isize]>, keepdim: bool) -> Result<View> {
-        self.truth("all", ReduceOp::All, dims, keepdim)
-    }
-
     #[track_caller]
     fn truth(
         &self,
-        name: &'static str,
         op: ReduceOp,
         dims: Option<&[isize]>,
         keepdim: bool,
+        to: Target<'_>,
     ) -> Result<View> {
-        let how = self.reduction(name, op, dims.unwrap_or_default(), keepdim);
-        let result = if self.dtype() == DType::U8 {
-            DType::U8
-        } else {
-            DType::Bool
+        let how = self.reduction(op, dims.unwrap_or_default(), keepdim, to);
+        let natural = match self.dtype() {
+            DType::U8 => DType::U8,
+            _ => DType::Bool,
+        };
+        // Both hold a truth value.
+        let result = match to.dtype() {
+            Some(given @ (DType::U8 | DType::Bool)) => given,
+            _ => natural,
         };
         if dims.is_some_and(<[isize]>::is_empty) {
             let [made, _] = how.run_over(self, &[], [Some(result), None])?;
@@ -323,82 +239,25 @@ impl View {
     /// A dim out of range or named twice; out of memory.
     #[track_caller]
     pub fn count_nonzero(&self, dims: &[isize]) -> Result<View> {
-        self.reduction("count_nonzero", ReduceOp::CountNonzero, dims, false)
+        let to = Target::fresh("count_nonzero");
+        self.reduction(ReduceOp::CountNonzero, dims, false, to)
             .one(self, DType::I64)
-    }
-
-    /// The largest element over dims (all for an empty list); NaN where there is one.
-    ///
-    /// # Errors
-    /// Complex numbers; a dim that is empty, out of range or named twice; out of memory.
-    #[track_caller]
-    pub fn amax(&self, dims: &[isize], keepdim: bool) -> Result<View> {
-        self.reduction("amax", ReduceOp::Amax, dims, keepdim)
-            .one(self, self.dtype())
-    }
-
-    /// The smallest element, likewise.
-    ///
-    /// # Errors
-    /// As [`View::amax`].
-    #[track_caller]
-    pub fn amin(&self, dims: &[isize], keepdim: bool) -> Result<View> {
-        self.reduction("amin", ReduceOp::Amin, dims, keepdim)
-            .one(self, self.dtype())
-    }
-
-    /// The largest elements along a dim, and where the first of them are.
-    ///
-    /// # Errors
-    /// As [`View::amax`].
-    #[track_caller]
-    pub fn max_dim(&self, dim: isize, keepdim: bool) -> Result<(View, View)> {
-        self.reduction("max", ReduceOp::Max, &[dim], keepdim)
-            .both(self, [self.dtype(), DType::I64])
-    }
-
-    /// The smallest elements along a dim, and where the first of them are.
-    ///
-    /// # Errors
-    /// As [`View::amax`].
-    #[track_caller]
-    pub fn min_dim(&self, dim: isize, keepdim: bool) -> Result<(View, View)> {
-        self.reduction("min", ReduceOp::Min, &[dim], keepdim)
-            .both(self, [self.dtype(), DType::I64])
-    }
-
-    /// Where the first largest element is: along a dim, or counted in row-major order.
-    ///
-    /// # Errors
-    /// As [`View::amax`]; `bool`.
-    #[track_caller]
-    pub fn argmax(&self, dim: Option<isize>, keepdim: bool) -> Result<View> {
-        self.place("argmax", ReduceOp::Max, dim, keepdim)
-    }
-
-    /// Where the first smallest element is, likewise.
-    ///
-    /// # Errors
-    /// As [`View::argmax`].
-    #[track_caller]
-    pub fn argmin(&self, dim: Option<isize>, keepdim: bool) -> Result<View> {
-        self.place("argmin", ReduceOp::Min, dim, keepdim)
     }
 
     #[track_caller]
     fn place(
         &self,
-        name: &'static str,
         op: ReduceOp,
         dim: Option<isize>,
         keepdim: bool,
+        to: Target<'_>,
     ) -> Result<View> {
         if self.dtype() == DType::Bool {
             return Err(
-                Error::new(Kind::DType, "not defined for bool; cast with to() first").op(name),
+                Error::new(Kind::DType, "not defined for bool; cast with to() first").op(to.op),
             );
         }
-        self.reduction(name, op, dim.as_slice(), keepdim)
+        self.reduction(op, dim.as_slice(), keepdim, to.second())
             .second(self, DType::I64)
     }
 
@@ -409,7 +268,8 @@ impl View {
     /// A dtype without fractions; a dim out of range or named twice; out of memory.
     #[track_caller]
     pub fn var_mean(&self, dims: &[isize], correction: f64, keepdim: bool) -> Result<(View, View)> {
-        self.spread("var_mean", ReduceOp::Var, dims, correction, keepdim)?
+        let to = Target::fresh("var_mean");
+        self.spread(ReduceOp::Var, dims, correction, keepdim, to)?
             .both(self, [self.dtype().to_real(), self.dtype()])
     }
 
@@ -419,63 +279,200 @@ impl View {
     /// As [`View::var_mean`].
     #[track_caller]
     pub fn std_mean(&self, dims: &[isize], correction: f64, keepdim: bool) -> Result<(View, View)> {
-        self.spread("std_mean", ReduceOp::Std, dims, correction, keepdim)?
+        let to = Target::fresh("std_mean");
+        self.spread(ReduceOp::Std, dims, correction, keepdim, to)?
             .both(self, [self.dtype().to_real(), self.dtype()])
-    }
-
-    /// The variance alone.
-    ///
-    /// # Errors
-    /// As [`View::var_mean`].
-    #[track_caller]
-    pub fn var(&self, dims: &[isize], correction: f64, keepdim: bool) -> Result<View> {
-        self.spread("var", ReduceOp::Var, dims, correction, keepdim)?
-            .one(self, self.dtype().to_real())
-    }
-
-    /// The root of the variance alone.
-    ///
-    /// # Errors
-    /// As [`View::var_mean`].
-    #[track_caller]
-    pub fn std(&self, dims: &[isize], correction: f64, keepdim: bool) -> Result<View> {
-        self.spread("std", ReduceOp::Std, dims, correction, keepdim)?
-            .one(self, self.dtype().to_real())
     }
 
     #[track_caller]
     fn spread<'a>(
         &self,
-        name: &'static str,
         op: ReduceOp,
         dims: &'a [isize],
         correction: f64,
         keepdim: bool,
+        to: Target<'a>,
     ) -> Result<Reduce<'a>> {
-        check_fractional(self.dtype(), name)?;
+        check_fractional(self.dtype(), to.op)?;
         Ok(Reduce {
             number: correction,
-            ..self.reduction(name, op, dims, keepdim)
+            ..self.reduction(op, dims, keepdim, to.casting())
         })
     }
+}
 
-    /// `log Σ e^x` over dims (all for an empty list), in `float32` of integers.
+with_out! { to;
+    /// The sum over dims (all for an empty list), in a dtype: for none that of a given `out`, else `int64` for integers and
+    /// `bool`, else this one. Elements are converted first.
     ///
     /// # Errors
     /// A dim out of range or named twice; out of memory.
-    #[track_caller]
-    pub fn logsumexp(&self, dims: &[isize], keepdim: bool) -> Result<View> {
-        let own = self.dtype();
-        let dtype = if own.category() < Category::Float {
-            DType::F32
-        } else {
-            own
-        };
-        Reduce {
-            dtype,
-            ..self.reduction("logsumexp", ReduceOp::LogSumExp, dims, keepdim)
+    sum sum_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
+        self.summed(ReduceOp::Sum, dims, keepdim, dtype, to)
+    }
+
+    /// The product, likewise.
+    ///
+    /// # Errors
+    /// As [`View::sum`].
+    prod prod_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
+        self.summed(ReduceOp::Prod, dims, keepdim, dtype, to)
+    }
+
+    /// The sum of what is not NaN, likewise.
+    ///
+    /// # Errors
+    /// As [`View::sum`]; complex numbers; floats as another dtype than a float, which has no NaN.
+    nansum nansum_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
+        let wanted = dtype.or(to.dtype()).unwrap_or(summed(self.dtype()));
+        if self.dtype().is_complex() || (self.dtype().is_float() && !wanted.is_float()) {
+            let message = format!("not defined for {} as {wanted}", self.dtype());
+            return Err(Error::new(Kind::DType, message).op(to.op));
         }
-        .one(self, dtype)
+        let op = if wanted.is_float() { ReduceOp::NanSum } else { ReduceOp::Sum };
+        self.summed(op, dims, keepdim, Some(wanted), to)
+    }
+
+    /// The mean over dims (all for an empty list), in a dtype: for none that of a given `out`, else this one.
+    ///
+    /// # Errors
+    /// A dtype without fractions; a dim out of range or named twice; out of memory.
+    mean mean_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
+        check_fractional(dtype.unwrap_or(self.dtype()), to.op)?;
+        let dtype = dtype.or(to.dtype()).unwrap_or(self.dtype());
+        check_fractional(dtype, to.op)?;
+        let count = self.count(dims).map_err(|e| e.op(to.op))?;
+        let how = self.reduction(ReduceOp::Mean, dims, keepdim, to);
+        Reduce { dtype, number: count as f64, ..how }.one(self, dtype)
+    }
+
+    /// The mean of what is not NaN.
+    ///
+    /// # Errors
+    /// As [`View::mean`]; complex numbers.
+    nanmean nanmean_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
+        check_fractional(self.dtype(), to.op)?;
+        let dtype = dtype.or(to.dtype()).unwrap_or(self.dtype());
+        let how = self.reduction(ReduceOp::NanMean, dims, keepdim, to);
+        Reduce { dtype, ..how }.one(self, dtype)
+    }
+
+    /// Whether any element is true (not zero), over dims: `bool`, but `uint8` of `uint8`; a given `out` may have either. `None`
+    /// is all dims, and an empty list none.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    any any_out(&self, dims: Option<&[isize]>, keepdim: bool) -> View {
+        self.truth(ReduceOp::Any, dims, keepdim, to)
+    }
+
+    /// Whether all elements are, likewise.
+    ///
+    /// # Errors
+    /// As [`View::any`].
+    all all_out(&self, dims: Option<&[isize]>, keepdim: bool) -> View {
+        self.truth(ReduceOp::All, dims, keepdim, to)
+    }
+
+    /// The largest element over dims (all for an empty list); NaN where there is one.
+    ///
+    /// # Errors
+    /// Complex numbers; a dim that is empty, out of range or named twice; out of memory.
+    amax amax_out(&self, dims: &[isize], keepdim: bool) -> View {
+        self.reduction(ReduceOp::Amax, dims, keepdim, to).one(self, self.dtype())
+    }
+
+    /// The smallest element, likewise.
+    ///
+    /// # Errors
+    /// As [`View::amax`].
+    amin amin_out(&self, dims: &[isize], keepdim: bool) -> View {
+        self.reduction(ReduceOp::Amin, dims, keepdim, to).one(self, self.dtype())
+    }
+
+    /// The smallest and the largest element over dims.
+    ///
+    /// # Errors
+    /// As [`View::amax`].
+    aminmax aminmax_out(&self, dims: &[isize], keepdim: bool) -> (View, View) {
+        let how = self.reduction(ReduceOp::Amin, dims, keepdim, to);
+        let dims = listed(dims, self.dim()).map_err(|e| e.op(to.op))?;
+        let (dtype, number) = (self.dtype(), 0.0);
+        let kind = ([Some(dtype); 2], self.device());
+        let reads = Reads::Apart(&[self]);
+        let made = to.write_both(&how.layout(self, &dims)?, kind, reads, |[least, most]| {
+            for (op, made) in [(ReduceOp::Amin, least), (ReduceOp::Amax, most)] {
+                let how = Reduction { op, dtype, number, dims: &dims };
+                backend(self.device()).reduce(&how, [made, None], self)?;
+            }
+            Ok(())
+        })?;
+        let [least, most] = made;
+        Ok(least.zip(most).expect("both results were asked for"))
+    }
+
+    /// The largest elements along a dim, and where the first of them are.
+    ///
+    /// # Errors
+    /// As [`View::amax`].
+    max_dim max_dim_out(&self, dim: isize, keepdim: bool) -> (View, View) {
+        let results = [self.dtype(), DType::I64];
+        self.reduction(ReduceOp::Max, &[dim], keepdim, to).both(self, results)
+    }
+
+    /// The smallest elements along a dim, and where the first of them are.
+    ///
+    /// # Errors
+    /// As [`View::amax`].
+    min_dim min_dim_out(&self, dim: isize, keepdim: bool) -> (View, View) {
+        let results = [self.dtype(), DType::I64];
+        self.reduction(ReduceOp::Min, &[dim], keepdim, to).both(self, results)
+    }
+
+    /// Where the first largest element is: along a dim, or counted in row-major order.
+    ///
+    /// # Errors
+    /// As [`View::amax`]; `bool`.
+    argmax argmax_out(&self, dim: Option<isize>, keepdim: bool) -> View {
+        self.place(ReduceOp::Max, dim, keepdim, to)
+    }
+
+    /// Where the first smallest element is, likewise.
+    ///
+    /// # Errors
+    /// As [`View::argmax`].
+    argmin argmin_out(&self, dim: Option<isize>, keepdim: bool) -> View {
+        self.place(ReduceOp::Min, dim, keepdim, to)
+    }
+
+    /// The variance alone. A given `out` may hold another real dtype.
+    ///
+    /// # Errors
+    /// As [`View::var_mean`].
+    var var_out(&self, dims: &[isize], correction: f64, keepdim: bool) -> View {
+        self.spread(ReduceOp::Var, dims, correction, keepdim, to)?.one(self, self.dtype().to_real())
+    }
+
+    /// The root of the variance alone, likewise.
+    ///
+    /// # Errors
+    /// As [`View::var_mean`].
+    std std_out(&self, dims: &[isize], correction: f64, keepdim: bool) -> View {
+        self.spread(ReduceOp::Std, dims, correction, keepdim, to)?.one(self, self.dtype().to_real())
+    }
+
+    /// `log Σ e^x` over dims (all for an empty list), in `float32` of integers. A given `out` may hold another dtype with
+    /// fractions.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice; out of memory.
+    logsumexp logsumexp_out(&self, dims: &[isize], keepdim: bool) -> View {
+        let dtype = match self.dtype() {
+            own if own.category() < Category::Float => DType::F32,
+            own => own,
+        };
+        let how = self.reduction(ReduceOp::LogSumExp, dims, keepdim, to.casting());
+        Reduce { dtype, ..how }.one(self, dtype)
     }
 
     /// The norm of an order over dims (all for an empty list), in a dtype: the root of the sum of powers, the largest or smallest
@@ -484,26 +481,16 @@ impl View {
     /// # Errors
     /// A dtype without fractions; a dim out of range or named twice, or empty where the norm is a smallest
     /// or largest magnitude or the order negative; out of memory.
-    #[track_caller]
-    pub fn vector_norm(
-        &self,
-        order: f64,
-        dims: &[isize],
-        keepdim: bool,
-        dtype: Option<DType>,
-    ) -> Result<View> {
-        let name = "vector_norm";
-        check_fractional(self.dtype(), name)?;
+    vector_norm vector_norm_out(&self, order: f64, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
+        check_fractional(self.dtype(), to.op)?;
         let dtype = dtype.unwrap_or(self.dtype());
-        check_fractional(dtype, name)?;
-        Reduce {
-            dtype,
-            number: order,
-            ..self.reduction(name, ReduceOp::Norm, dims, keepdim)
-        }
-        .one(self, dtype.to_real())
+        check_fractional(dtype, to.op)?;
+        let how = self.reduction(ReduceOp::Norm, dims, keepdim, to);
+        Reduce { dtype, number: order, ..how }.one(self, dtype.to_real())
     }
+}
 
+impl View {
     /// The norm of an order of the difference of two.
     ///
     /// # Errors
@@ -542,7 +529,7 @@ impl View {
             );
         }
         self.diagonal(0, 0, 1)?
-            .summed("trace", ReduceOp::Sum, &[], false, None)
+            .summed(ReduceOp::Sum, &[], false, None, Target::fresh("trace"))
     }
 
     /// The sum over dims such that the result has this shape, which broadcasts to this tensor's: what expanding undoes.
@@ -554,7 +541,7 @@ impl View {
     pub fn sum_to_size(&self, shape: &[usize]) -> Result<View> {
         let op = "sum_to_size";
         if shape.is_empty() {
-            return self.summed(op, ReduceOp::Sum, &[], false, None);
+            return self.summed(ReduceOp::Sum, &[], false, None, Target::fresh(op));
         }
         if shape == self.shape() {
             return self.alias();
@@ -580,7 +567,7 @@ impl View {
         let dims: Dims = (0..self.dim()).filter(|&d| is_summed(d)).collect();
         let how = Reduce {
             keepdim: true,
-            ..self.reduction(op, ReduceOp::Sum, &[], true)
+            ..self.reduction(ReduceOp::Sum, &[], true, Target::fresh(op))
         };
         let dtype = summed(self.dtype());
         let [sum, _] = Reduce { dtype, ..how }.run_over(self, &dims, [Some(dtype), None])?;

@@ -1,63 +1,60 @@
 //! Scans: cumulative sums and their like. Results are contiguous, whatever the input.
 
 use crate::backend::backend;
-use crate::reduce::{Reduction, listed};
+use crate::reduce::{Reduction, check_fractional, listed};
+use crate::target::{Reads, Target, with_out};
 use crate::{View, write};
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_spec::{Category, DType, Error, Kind, Layout, Result};
 use std::panic::Location;
 
 /// One call of a scan.
-struct Scan {
-    name: &'static str,
+struct Scan<'a> {
+    to: Target<'a>,
     op: ReduceOp,
     dim: isize,
     dtype: DType,
 }
 
-impl Scan {
+impl Scan<'_> {
     #[track_caller]
-    fn fresh(&self, x: &View, results: [Option<DType>; 2]) -> Result<[Option<View>; 2]> {
+    fn results(&self, x: &View, second: Option<DType>) -> Result<[Option<View>; 2]> {
         self.check(x)?;
-        let alloc = |dtype: Option<DType>| {
-            let Some(dtype) = dtype else { return Ok(None) };
-            let layout = Layout::contiguous(x.shape()).map_err(|e| e.op(self.name))?;
-            View::alloc(layout, dtype, &x.device(), self.name).map(Some)
-        };
-        let made = [alloc(results[0])?, alloc(results[1])?];
-        self.run(x, made.each_ref().map(Option::as_ref))?;
-        Ok(made)
+        let layout = Layout::contiguous(x.shape()).map_err(|e| e.op(self.to.op))?;
+        let kind = ([Some(self.dtype), second], x.device());
+        self.to
+            .write_both(&layout, kind, Reads::Each(&[x]), |made| self.run(x, made))
     }
 
     #[track_caller]
     fn one(&self, x: &View) -> Result<View> {
-        let [made, _] = self.fresh(x, [Some(self.dtype), None])?;
+        let [made, _] = self.results(x, None)?;
         Ok(made.expect("a result was asked for"))
     }
 
     #[track_caller]
     fn both(&self, x: &View) -> Result<(View, View)> {
-        let [first, second] = self.fresh(x, [Some(self.dtype), Some(DType::I64)])?;
+        let [first, second] = self.results(x, Some(DType::I64))?;
         Ok(first.zip(second).expect("two results were asked for"))
     }
 
     #[track_caller]
     fn in_place(&self, x: &View) -> Result<()> {
         self.check(x)?;
-        write::check_itself(x, self.name)?;
-        self.run(x, [Some(x), None])?;
-        x.storage().record_write(self.name, Location::caller());
+        write::check_itself(x, self.to.op)?;
+        self.run(x, [Some(x), None]).map_err(|e| e.op(self.to.op))?;
+        x.storage().record_write(self.to.op, Location::caller());
         Ok(())
     }
 
     fn check(&self, x: &View) -> Result<()> {
-        listed(&[self.dim], x.dim()).map_err(|e| e.op(self.name))?;
+        listed(&[self.dim], x.dim()).map_err(|e| e.op(self.to.op))?;
         if kernels::reduce(self.op, self.dtype, 0.0).is_none() {
             return Err(Error::new(
                 Kind::DType,
                 format!("not defined for {}; cast with to() first", self.dtype),
             )
-            .op(self.name));
+            .op(self.to.op));
         }
         Ok(())
     }
@@ -70,40 +67,63 @@ impl Scan {
             number: 0.0,
             dims: &dims,
         };
-        backend(x.device())
-            .scan(&how, dst, x)
-            .map_err(|e| e.op(self.name))
+        backend(x.device()).scan(&how, dst, x)
     }
 }
 
-impl View {
-    /// The sums of the elements up to each along a dim, in a dtype: for none `int64` for integers and `bool`, else this one.
+with_out! { to;
+    /// The sums of the elements up to each along a dim, in a dtype: for none that of a given `out`, else `int64` for integers
+    /// and `bool`, else this one.
     ///
     /// # Errors
     /// A dim out of range; out of memory.
-    #[track_caller]
-    pub fn cumsum(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        self.accumulation("cumsum", ReduceOp::Sum, dim, dtype)?
-            .one(self)
+    cumsum cumsum_out(&self, dim: isize, dtype: Option<DType>) -> View {
+        self.accumulation(ReduceOp::Sum, dim, dtype, to)?.one(self)
     }
 
     /// The products, likewise.
     ///
     /// # Errors
     /// As [`View::cumsum`].
-    #[track_caller]
-    pub fn cumprod(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        self.accumulation("cumprod", ReduceOp::Prod, dim, dtype)?
-            .one(self)
+    cumprod cumprod_out(&self, dim: isize, dtype: Option<DType>) -> View {
+        self.accumulation(ReduceOp::Prod, dim, dtype, to)?.one(self)
     }
 
+    /// The largest elements up to each along a dim, and where the last of them are.
+    ///
+    /// # Errors
+    /// Complex numbers; a dim out of range; out of memory.
+    cummax cummax_out(&self, dim: isize) -> (View, View) {
+        Scan { to, op: ReduceOp::LastMax, dim, dtype: self.dtype() }.both(self)
+    }
+
+    /// The smallest elements, likewise.
+    ///
+    /// # Errors
+    /// As [`View::cummax`].
+    cummin cummin_out(&self, dim: isize) -> (View, View) {
+        Scan { to, op: ReduceOp::LastMin, dim, dtype: self.dtype() }.both(self)
+    }
+
+    /// `log Σ e^x` of the elements up to each along a dim.
+    ///
+    /// # Errors
+    /// Integers; a dim out of range; out of memory.
+    logcumsumexp logcumsumexp_out(&self, dim: isize) -> View {
+        check_fractional(self.dtype(), to.op)?;
+        Scan { to, op: ReduceOp::LogCumSumExp, dim, dtype: self.dtype() }.one(self)
+    }
+}
+
+impl View {
     /// [`View::cumsum`] in place, in this dtype.
     ///
     /// # Errors
     /// A dim out of range; overlap; a guard in the way.
     #[track_caller]
     pub fn cumsum_(&self, dim: isize) -> Result<()> {
-        self.accumulation("cumsum_", ReduceOp::Sum, dim, Some(self.dtype()))?
+        let to = Target::fresh("cumsum_");
+        self.accumulation(ReduceOp::Sum, dim, Some(self.dtype()), to)?
             .in_place(self)
     }
 
@@ -113,81 +133,28 @@ impl View {
     /// As [`View::cumsum_`].
     #[track_caller]
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
-        self.accumulation("cumprod_", ReduceOp::Prod, dim, Some(self.dtype()))?
+        let to = Target::fresh("cumprod_");
+        self.accumulation(ReduceOp::Prod, dim, Some(self.dtype()), to)?
             .in_place(self)
     }
 
-    fn accumulation(
+    fn accumulation<'a>(
         &self,
-        name: &'static str,
         op: ReduceOp,
         dim: isize,
         dtype: Option<DType>,
-    ) -> Result<Scan> {
-        let own = self.dtype();
-        let natural = if own.category() < Category::Float {
-            DType::I64
-        } else {
-            own
+        to: Target<'a>,
+    ) -> Result<Scan<'a>> {
+        let natural = match self.dtype() {
+            own if own.category() < Category::Float => DType::I64,
+            own => own,
         };
-        let dtype = dtype.unwrap_or(natural);
+        let dtype = dtype.or(to.dtype()).unwrap_or(natural);
         if dtype == DType::Bool {
             return Err(
-                Error::new(Kind::DType, "not defined in bool; give another dtype").op(name),
+                Error::new(Kind::DType, "not defined in bool; give another dtype").op(to.op),
             );
         }
-        Ok(Scan {
-            name,
-            op,
-            dim,
-            dtype,
-        })
-    }
-
-    /// The largest elements up to each along a dim, and where the last of them are.
-    ///
-    /// # Errors
-    /// Complex numbers; a dim out of range; out of memory.
-    #[track_caller]
-    pub fn cummax(&self, dim: isize) -> Result<(View, View)> {
-        Scan {
-            name: "cummax",
-            op: ReduceOp::LastMax,
-            dim,
-            dtype: self.dtype(),
-        }
-        .both(self)
-    }
-
-    /// The smallest elements, likewise.
-    ///
-    /// # Errors
-    /// As [`View::cummax`].
-    #[track_caller]
-    pub fn cummin(&self, dim: isize) -> Result<(View, View)> {
-        Scan {
-            name: "cummin",
-            op: ReduceOp::LastMin,
-            dim,
-            dtype: self.dtype(),
-        }
-        .both(self)
-    }
-
-    /// `log Σ e^x` of the elements up to each along a dim.
-    ///
-    /// # Errors
-    /// Integers; a dim out of range; out of memory.
-    #[track_caller]
-    pub fn logcumsumexp(&self, dim: isize) -> Result<View> {
-        let name = "logcumsumexp";
-        crate::reduce::check_fractional(self.dtype(), name)?;
-        Scan {
-            name,
-            op: ReduceOp::LogCumSumExp,
-            dim,
-            dtype: self.dtype(),
-        }
-        .one(self)
+        Ok(Scan { to, op, dim, dtype })
     }
 }

@@ -5,7 +5,7 @@ use crate::advanced::Lookup;
 use crate::backend::Arg;
 use crate::elementwise::{Call, Compute, Op};
 use crate::index::Move;
-use crate::target::{target, written};
+use crate::target::{Reads, with_out};
 use crate::write;
 use osteon_kernels::{BinaryOp, CompareOp};
 use osteon_spec::{Category, DType, Error, Kind, Layout, MemoryFormat, Result, Scalar};
@@ -61,6 +61,22 @@ fn bounds(dtype: DType) -> (Scalar, Scalar) {
             Scalar::Float(f64::NEG_INFINITY),
             Scalar::Float(f64::INFINITY),
         ),
+    }
+}
+
+with_out! { to;
+    /// The elements of these numbers in row-major order, in a new row-major tensor of the index's shape.
+    ///
+    /// # Errors
+    /// An index out of range, or not of int64; out of memory.
+    take take_out(&self, index: &View) -> View {
+        let (of, indices) = self.by_number(index, to.op)?;
+        let lookup = Lookup::new(&of, &indices, to.op)?;
+        let layout = Layout::contiguous(index.shape()).map_err(|e| e.op(to.op))?;
+        let kind = (self.dtype(), self.device());
+        to.write(layout, kind, Reads::Apart(&[self, index]), |out| {
+            lookup.run(Move::Get, &of, out.into(), to.op)
+        })
     }
 }
 
@@ -130,38 +146,6 @@ impl View {
         };
         counts.masked_fill_(&none.fresh()?, Scalar::Int(1).into())?;
         Ok(counts)
-    }
-
-    /// The elements of these numbers in row-major order, in a new row-major tensor of the index's shape, or in `out`.
-    ///
-    /// # Errors
-    /// An index out of range, or not of int64; an `out` of another shape or dtype, or that overlaps what is read; out of
-    /// memory.
-    #[track_caller]
-    pub fn take_to(&self, index: &View, out: Option<&View>) -> Result<View> {
-        let op = "take";
-        let (of, indices) = self.by_number(index, op)?;
-        let lookup = Lookup::new(&of, &indices, op)?;
-        let layout = Layout::contiguous(index.shape()).map_err(|e| e.op(op))?;
-        let to = target(
-            out,
-            layout,
-            (self.dtype(), self.device()),
-            &[self, index],
-            op,
-        )?;
-        lookup.run(Move::Get, &of, (&to).into(), op)?;
-        written(out, op);
-        Ok(to)
-    }
-
-    /// [`View::take_to`] a new tensor.
-    ///
-    /// # Errors
-    /// As there.
-    #[track_caller]
-    pub fn take(&self, index: &View) -> Result<View> {
-        self.take_to(index, None)
     }
 
     /// Writes the elements of `source` to those of these numbers in row-major order; of numbers that repeat, the last

@@ -6,6 +6,7 @@
 use crate::View;
 use crate::backend::backend;
 use crate::create::reserved;
+use crate::target::with_out;
 use osteon_kernels::key_of_nan;
 use osteon_spec::{DType, Error, Kind, Result};
 
@@ -177,16 +178,17 @@ impl View {
         found.extend(keys.iter().map(|key| is_in(key) != invert));
         View::from_slice(&found, self.shape(), &self.device())
     }
+}
 
+with_out! { to;
     /// For each of `values` how many elements of the last dim of this tensor, in ascending order, are smaller, or, from the
     /// `right`, not larger: a new int64 tensor. `self` is a vector, or has the dims of `values` but the last; `sorter` are
     /// the indices that sort it.
     ///
     /// # Errors
     /// Dims that differ; another dtype; a sorter of another shape, or with indices out of range; out of memory.
-    #[track_caller]
-    pub fn searchsorted(&self, values: &View, right: bool, sorter: Option<&View>) -> Result<View> {
-        let op = "searchsorted";
+    searchsorted searchsorted_out(&self, values: &View, right: bool, sorter: Option<&View>) -> View {
+        let op = to.op;
         if values.dtype() != self.dtype() {
             return Err(Error::new(
                 Kind::DType,
@@ -255,6 +257,6 @@ impl View {
             }
             found.push(start as i64);
         }
-        self.whole_numbers(&found, values.shape())
+        to.put(self.whole_numbers(&found, values.shape())?)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::backend::{Arg, backend};
 use crate::reduce::{Reduce, check_fractional};
+use crate::target::{Reads, Target, with_out};
 use crate::{Call, Compute, Op, UnaryOp, View};
 use osteon_kernels::{ReduceOp, SoftmaxOp};
 use osteon_spec::{DType, Error, Kind, Layout, Result};
@@ -15,25 +16,25 @@ pub(crate) fn accurate(dtype: DType) -> DType {
     }
 }
 
-impl View {
+with_out! { to;
     /// `e^x / Σ e^x` along a dim. With a dtype the elements are converted first, as a logged copy.
     ///
     /// # Errors
     /// Integers and complex numbers; a dim out of range; out of memory.
-    #[track_caller]
-    pub fn softmax(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        self.normalized_exponentials("softmax", SoftmaxOp::Softmax, dim, dtype)
+    softmax softmax_out(&self, dim: isize, dtype: Option<DType>) -> View {
+        self.normalized_exponentials(SoftmaxOp::Softmax, dim, dtype, to)
     }
 
     /// The logarithm of [`View::softmax`], exact where that is too small.
     ///
     /// # Errors
     /// As [`View::softmax`].
-    #[track_caller]
-    pub fn log_softmax(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        self.normalized_exponentials("log_softmax", SoftmaxOp::LogSoftmax, dim, dtype)
+    log_softmax log_softmax_out(&self, dim: isize, dtype: Option<DType>) -> View {
+        self.normalized_exponentials(SoftmaxOp::LogSoftmax, dim, dtype, to)
     }
+}
 
+impl View {
     /// [`View::softmax`] of `-x`.
     ///
     /// # Errors
@@ -55,23 +56,23 @@ impl View {
     #[track_caller]
     fn normalized_exponentials(
         &self,
-        name: &'static str,
         op: SoftmaxOp,
         dim: isize,
         dtype: Option<DType>,
+        to: Target<'_>,
     ) -> Result<View> {
         if let Some(dtype) = dtype.filter(|&d| d != self.dtype()) {
             return self
                 .to_dtype(dtype)?
-                .normalized_exponentials(name, op, dim, None);
+                .normalized_exponentials(op, dim, None, to);
         }
         let dtype = self.dtype();
-        check_fractional(dtype, name)?;
+        check_fractional(dtype, to.op)?;
         if dtype.is_complex() {
-            return Err(Error::new(Kind::DType, "not defined for complex numbers").op(name));
+            return Err(Error::new(Kind::DType, "not defined for complex numbers").op(to.op));
         }
         let how = Reduce {
-            name,
+            to: Target::fresh(to.op),
             op: ReduceOp::Exponentials,
             dims: &[dim],
             keepdim: true,
@@ -79,11 +80,11 @@ impl View {
             number: 0.0,
         };
         let (max, sum) = how.both(self, [accurate(dtype); 2])?;
-        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        let out = View::alloc(layout, dtype, &self.device(), name)?;
-        backend(self.device())
-            .softmax(op, dtype, &out, [self.into(), (&max).into(), (&sum).into()])
-            .map_err(|e| e.op(name))?;
-        Ok(out)
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(to.op))?;
+        let kind = (dtype, self.device());
+        to.write(layout, kind, Reads::Each(&[self]), |out| {
+            let args = [self.into(), (&max).into(), (&sum).into()];
+            backend(self.device()).softmax(op, dtype, out, args)
+        })
     }
 }

@@ -2,33 +2,26 @@
 
 use crate::View;
 use crate::backend::backend;
+use crate::target::{Reads, Target, with_out};
 use osteon_kernels::Pick;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, MemoryFormat, Result, wrap_dim};
 
-impl View {
+with_out! { to;
     /// The elements along a dim in order, and where each was (int64): stable, NaN as the largest. Two new tensors
     /// that keep the order of dims.
     ///
     /// # Errors
     /// A dim out of range; complex elements, which have no order; out of memory.
-    #[track_caller]
-    pub fn sort(&self, dim: isize, descending: bool) -> Result<(View, View)> {
-        let op = "sort";
-        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        let layout = self
-            .layout()
-            .like(MemoryFormat::Preserve)
-            .map_err(|e| e.op(op))?;
-        let n = self.shape().get(d).copied().unwrap_or(1);
-        self.picked(
-            Pick::Ranks {
-                ranks: 0..n,
-                descending,
-            },
-            d,
-            layout,
-            op,
-        )
+    sort sort_out(&self, dim: isize, descending: bool) -> (View, View) {
+        self.sorted(dim, descending, to)
+    }
+
+    /// The elements along the first dim in order, without their places.
+    ///
+    /// # Errors
+    /// As [`View::sort`].
+    msort msort_out(&self) -> View {
+        Ok(self.sorted(0, false, to)?.0)
     }
 
     /// The `k` largest elements along a dim, or the smallest, in order, and where they were: two new row-major
@@ -36,76 +29,71 @@ impl View {
     ///
     /// # Errors
     /// More than there are; as [`View::sort`].
-    #[track_caller]
-    pub fn topk(&self, k: isize, dim: isize, largest: bool) -> Result<(View, View)> {
-        let op = "topk";
-        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        let n = self.shape().get(d).copied().unwrap_or(1);
-        let Some(k) = usize::try_from(k).ok().filter(|&k| k <= n) else {
-            return Err(Error::new(
-                Kind::Value,
-                format!("k is {k}, but dim {d} has {n} elements"),
-            )
-            .op(op));
-        };
-        check_numbers(self, op)?;
+    topk topk_out(&self, k: isize, dim: isize, largest: bool) -> (View, View) {
+        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(to.op))?;
+        let k = self.checked_rank(k, 0, d, to.op)?;
+        check_numbers(self, to.op)?;
         let mut shape = Dims::from_slice(self.shape());
         // A 0-dim tensor has its one element in any case.
         let k = if self.dim() == 0 { 1 } else { k };
         if let Some(size) = shape.get_mut(d) {
             *size = k;
         }
-        let layout = Layout::contiguous(&shape).map_err(|e| e.op(op))?;
-        self.picked(
-            Pick::Ranks {
-                ranks: 0..k,
-                descending: largest,
-            },
-            d,
-            layout,
-            op,
-        )
+        let layout = Layout::contiguous(&shape).map_err(|e| e.op(to.op))?;
+        self.picked(Pick::Ranks { ranks: 0..k, descending: largest }, d, layout, to)
     }
 
     /// The `k`th smallest element along a dim, counted from 1, and where it was.
     ///
     /// # Errors
     /// Fewer elements than that; as [`View::sort`].
-    #[track_caller]
-    pub fn kthvalue(&self, k: isize, dim: isize, keepdim: bool) -> Result<(View, View)> {
-        let op = "kthvalue";
-        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
-        let n = self.shape().get(d).copied().unwrap_or(1);
-        let Some(k) = usize::try_from(k).ok().filter(|k| (1..=n).contains(k)) else {
-            return Err(Error::new(
-                Kind::Value,
-                format!("k is {k}, but dim {d} has {n} elements"),
-            )
-            .op(op));
-        };
-        self.one_of_each(
-            Pick::Ranks {
-                ranks: k - 1..k,
-                descending: false,
-            },
-            dim,
-            keepdim,
-            op,
-        )
+    kthvalue kthvalue_out(&self, k: isize, dim: isize, keepdim: bool) -> (View, View) {
+        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(to.op))?;
+        let k = self.checked_rank(k, 1, d, to.op)?;
+        self.one_each(Pick::Ranks { ranks: k - 1..k, descending: false }, dim, keepdim, to)
     }
 
     /// One element of each lane along a dim, and where it was: the median, the mode.
     ///
     /// # Errors
-    /// An empty dim; a dim out of range; `bool` or complex elements; out of memory.
+    /// An empty dim; a dim out of range; complex elements, or `bool` but for the mode; out of memory.
+    one_of_each one_of_each_out(&self, pick: Pick, dim: isize, keepdim: bool, op: &'static str) -> (View, View) {
+        self.one_each(pick, dim, keepdim, to.named([op, op]))
+    }
+}
+
+impl View {
     #[track_caller]
-    pub fn one_of_each(
+    fn sorted(&self, dim: isize, descending: bool, to: Target<'_>) -> Result<(View, View)> {
+        let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(to.op))?;
+        let layout = self
+            .layout()
+            .like(MemoryFormat::Preserve)
+            .map_err(|e| e.op(to.op))?;
+        let ranks = 0..self.shape().get(d).copied().unwrap_or(1);
+        self.picked(Pick::Ranks { ranks, descending }, d, layout, to)
+    }
+
+    /// A rank from `least` to the number of elements along a dim.
+    fn checked_rank(&self, k: isize, least: usize, d: usize, op: &'static str) -> Result<usize> {
+        let n = self.shape().get(d).copied().unwrap_or(1);
+        let rank = usize::try_from(k).ok().filter(|k| (least..=n).contains(k));
+        rank.ok_or_else(|| {
+            let message = format!("k is {k}, but dim {d} has {n} elements");
+            Error::new(Kind::Value, message).op(op)
+        })
+    }
+
+    /// One element of each lane along a dim, and where it was.
+    #[track_caller]
+    fn one_each(
         &self,
         pick: Pick,
         dim: isize,
         keepdim: bool,
-        op: &'static str,
+        to: Target<'_>,
     ) -> Result<(View, View)> {
+        let op = to.op;
         let d = wrap_dim(dim, self.dim()).map_err(|e| e.op(op))?;
         if pick != Pick::Mode {
             check_numbers(self, op)?;
@@ -121,43 +109,42 @@ impl View {
             .op(op));
         }
         let mut shape = Dims::from_slice(self.shape());
-        if let Some(size) = shape.get_mut(d) {
-            *size = 1;
+        if d < shape.len() {
+            if keepdim {
+                shape[d] = 1;
+            } else {
+                shape.remove(d);
+            }
         }
         let layout = Layout::contiguous(&shape).map_err(|e| e.op(op))?;
-        let (values, indices) = self.picked(pick, d, layout, op)?;
-        if keepdim || self.dim() == 0 {
-            return Ok((values, indices));
-        }
-        let without = |v: View| v.with_layout(v.layout().squeeze_dims(&[d as isize])?, op);
-        Ok((without(values)?, without(indices)?))
+        self.picked(pick, d, layout, to)
     }
 
+    /// What is asked for of each lane, in results of this layout, which may lack the dim.
     #[track_caller]
-    fn picked(
-        &self,
-        pick: Pick,
-        d: usize,
-        layout: Layout,
-        op: &'static str,
-    ) -> Result<(View, View)> {
+    fn picked(&self, pick: Pick, d: usize, layout: Layout, to: Target<'_>) -> Result<(View, View)> {
         if self.dtype().is_complex() {
-            return Err(Error::new(Kind::DType, "complex numbers have no order").op(op));
+            return Err(Error::new(Kind::DType, "complex numbers have no order").op(to.op));
         }
-        let device = self.device();
-        let values = View::alloc(layout.clone(), self.dtype(), &device, op)?;
-        let indices = View::alloc(layout, DType::I64, &device, op)?;
-        let lane = |v: &View| {
-            if v.dim() == 0 {
-                v.unsqueeze(0)
-            } else {
-                Ok(v.clone())
-            }
+        let source = if self.dim() == 0 {
+            self.unsqueeze(0)?
+        } else {
+            self.clone()
         };
-        backend(device)
-            .sort(&pick, [&lane(&values)?, &lane(&indices)?], &lane(self)?, d)
-            .map_err(|e| e.op(op))?;
-        Ok((values, indices))
+        let kind = ([Some(self.dtype()), Some(DType::I64)], self.device());
+        let made = to.write_both(&layout, kind, Reads::Apart(&[self]), |made| {
+            let lane = |k: usize| {
+                let v = made[k].expect("both results were asked for");
+                if v.dim() < source.dim() {
+                    v.unsqueeze(d as isize)
+                } else {
+                    Ok(v.clone())
+                }
+            };
+            backend(self.device()).sort(&pick, [&lane(0)?, &lane(1)?], &source, d)
+        })?;
+        let [values, indices] = made;
+        Ok(values.zip(indices).expect("both results were asked for"))
     }
 }
 

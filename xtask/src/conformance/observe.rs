@@ -18,9 +18,6 @@ pub struct Observed {
     pub storage_nbytes: usize,
     pub contiguous: bool,
     pub version: u64,
-    pub requires_grad: bool,
-    pub is_leaf: bool,
-    pub grad: Option<Vec<Number>>,
     pub values: Vec<Number>,
 }
 
@@ -35,10 +32,6 @@ impl Observed {
             storage_nbytes: tensor.storage().nbytes(),
             contiguous: tensor.is_contiguous(),
             version: tensor.version(),
-            requires_grad: tensor.requires_grad(),
-            // A view whose history is ambiguous has none to show.
-            is_leaf: tensor.is_leaf().unwrap_or(false),
-            grad: tensor.grad().map(|g| values(&g)).transpose()?,
             values: values(tensor)?,
         })
     }
@@ -55,9 +48,6 @@ impl fmt::Display for Observed {
             storage_nbytes,
             contiguous,
             version,
-            requires_grad,
-            is_leaf,
-            grad,
             values,
         } = self;
         write!(
@@ -65,12 +55,7 @@ impl fmt::Display for Observed {
             "{dtype} shape {shape:?} stride {stride:?} offset {offset} in storage {storage} of {storage_nbytes} bytes, \
              version {version}{}, values {values:?}",
             if *contiguous { ", contiguous" } else { "" }
-        )?;
-        if *requires_grad {
-            let leaf = if *is_leaf { ", leaf" } else { "" };
-            write!(f, ", requires grad{leaf}, grad {grad:?}")?;
-        }
-        Ok(())
+        )
     }
 }
 

@@ -98,7 +98,8 @@ impl Rule for WriteThrough {
     }
 }
 
-fn check_inference(target: &Tensor) -> Result<()> {
+/// Checks that a tensor of inference mode is written only in it.
+pub(crate) fn check_inference(target: &Tensor) -> Result<()> {
     if !target.has_mark(INFERENCE) || is_inference_mode_enabled() {
         return Ok(());
     }

@@ -21,6 +21,7 @@ mod sweep;
 mod view;
 
 pub(crate) use hooks::{Hook, PostHook};
+pub(crate) use inplace::check_inference;
 pub(crate) use meta::{Geometry, Meta};
 pub(crate) use node::{
     Back, Edge, Grads, Input, Node, Rule, erased, linear, one, reshaped, rule, same, two,
