@@ -8,7 +8,7 @@ use crate::index;
 use crate::inflate::{Inflated, check_crc, crc32_of};
 use crate::mmap::Mapping;
 use crate::source::Source;
-use osteon_memory::copies::{self, CopyEnd};
+use osteon_memory::copies;
 use osteon_memory::{CopyReason, Origin, Site, Storage};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use osteon_tensor::{Call, Compute, Op, UnaryOp, View};
@@ -226,6 +226,7 @@ impl<'a> Loader<'a> {
             DType::U8,
             OP,
         )?;
+        let copy = copies::begin(nbytes);
         let mut guard = bytes.write::<u8>()?;
         // A one-dimensional view of bytes is contiguous.
         let buf = guard.as_mut_slice().unwrap_or_default();
@@ -264,9 +265,9 @@ impl<'a> Loader<'a> {
         drop(guard);
         if let Some(window) = window {
             let all = Layout::contiguous(&[window.nbytes()])?;
-            let from = CopyEnd::new(&window, DType::U8, &all);
-            let to = CopyEnd::new(&storage, DType::U8, bytes.layout());
-            copies::record(CopyReason::Loaded, OP, self.site, nbytes, from, to);
+            let from = (&window, DType::U8, &all);
+            let to = (&storage, DType::U8, bytes.layout());
+            copies::record(copy, CopyReason::Loaded, OP, self.site, from, to);
         }
         Ok(storage)
     }

@@ -1,6 +1,7 @@
 //! The memory of each device: its allocator, its statistics and the list of its storages, behind one lock.
 
 use crate::block::{AllocError, AllocReason};
+use crate::events;
 use crate::list::List;
 use crate::oom::Report;
 use crate::os::SystemMemory;
@@ -22,6 +23,15 @@ pub(crate) struct State {
     /// Made at the first use.
     pool: Option<Pool<Box<dyn RawMemory>>>,
     pub(crate) storages: List<Inner>,
+    /// The time of the last allocation or free.
+    clock: u64,
+}
+
+/// When a storage got or gave back its block, and the block's bytes; 0 for bytes of somebody else's.
+#[derive(Clone, Copy)]
+pub(crate) struct Stamp {
+    pub(crate) clock: u64,
+    pub(crate) allocated: u64,
 }
 
 /// The memory of one device.
@@ -50,6 +60,7 @@ impl DeviceMemory {
                 device,
                 pool: None,
                 storages: List::new(),
+                clock: 0,
             }),
         }
     }
@@ -80,26 +91,55 @@ impl State {
 
     /// Gives a new storage its bytes and enters it in the list.
     #[inline]
-    pub(crate) fn adopt(&mut self, storage: &Inner, nbytes: usize) -> Result<(), Box<Report>> {
+    pub(crate) fn adopt(&mut self, storage: &Inner, nbytes: usize) -> Result<Stamp, Box<Report>> {
         let (ptr, owner) = self.take(storage, nbytes)?;
+        let allocated = owner.allocated();
         // SAFETY: the lock is held (`self`), the storage is new, and `take` gave `nbytes` initialised bytes.
         unsafe { storage.set_bytes(ptr, nbytes, owner) };
         // SAFETY: a new storage is in no list, and its handle keeps it until `release`.
         unsafe { self.storages.push(storage) };
-        Ok(())
+        Ok(self.stamp(storage, allocated))
+    }
+
+    #[cfg(not(any(loom, unrecorded)))]
+    /// A time later than every allocation and free here.
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.clock = events::tick(self.clock);
+        self.clock
+    }
+
+    /// The time of what has just happened to a storage.
+    #[inline]
+    fn stamp(&mut self, storage: &Inner, allocated: usize) -> Stamp {
+        self.clock = storage.tick(self.clock);
+        Stamp {
+            clock: self.clock,
+            allocated: allocated as u64,
+        }
     }
 
     /// Enters a new storage of foreign bytes, which are set already, in the list.
-    pub(crate) fn adopt_foreign(&mut self, storage: &Inner, owner: Box<dyn Any + Send + Sync>) {
+    pub(crate) fn adopt_foreign(
+        &mut self,
+        storage: &Inner,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Stamp {
         // SAFETY: the lock is held, the storage is new, and its bytes stay as they are.
         unsafe { storage.set_bytes(storage.ptr(), storage.nbytes(), Owner::Foreign(owner)) };
         // SAFETY: as in `adopt`.
         unsafe { self.storages.push(storage) };
+        self.stamp(storage, 0)
     }
 
-    /// Moves a storage to a larger block. The caller holds it as a writing operation.
-    pub(crate) fn grow(&mut self, storage: &Inner, nbytes: usize) -> Result<(), Box<Report>> {
+    /// Moves a storage to a larger block, and says what became of the old one and the new one. The caller holds it as a
+    /// writing operation.
+    pub(crate) fn grow(
+        &mut self,
+        storage: &Inner,
+        nbytes: usize,
+    ) -> Result<[Stamp; 2], Box<Report>> {
         let (ptr, owner) = self.take(storage, nbytes)?;
+        let allocated = owner.allocated();
         let (old, len) = (storage.ptr(), storage.nbytes());
         if !old.is_null() {
             // SAFETY: both are valid for `len` bytes, which are fewer than `nbytes`, and the pool's blocks
@@ -107,22 +147,25 @@ impl State {
             unsafe { ptr::copy_nonoverlapping(old, ptr, len) };
         }
         // SAFETY: the lock is held, the caller holds the storage, and the new block is larger.
-        if let Owner::Pool(block) = unsafe { storage.set_bytes(ptr, nbytes, owner) } {
+        let before = unsafe { storage.set_bytes(ptr, nbytes, owner) };
+        let freed = before.allocated();
+        if let Owner::Pool(block) = before {
             self.pool().free(block);
         }
-        Ok(())
+        Ok([self.stamp(storage, freed), self.stamp(storage, allocated)])
     }
 
     /// Takes a storage off the list and gives its block back. A foreign owner stays with the storage and is
     /// dropped with it, when the lock is not held: that is somebody else's code.
     #[inline]
-    pub(crate) fn release(&mut self, storage: &Inner) {
+    pub(crate) fn release(&mut self, storage: &Inner) -> Option<Stamp> {
         let nbytes = storage.nbytes();
         // SAFETY: the lock is held; the last handle is going, so nobody looks at the bytes.
         let owner = unsafe { storage.set_bytes(ptr::null_mut(), nbytes, Owner::Unlisted) };
         if let Owner::Unlisted = owner {
-            return;
+            return None;
         }
+        let allocated = owner.allocated();
         // SAFETY: D1: it is listed.
         unsafe { self.storages.remove(storage) };
         match owner {
@@ -130,6 +173,7 @@ impl State {
             // SAFETY: as above.
             other => _ = unsafe { storage.set_bytes(ptr::null_mut(), nbytes, other) },
         }
+        Some(self.stamp(storage, allocated))
     }
 
     fn take(&mut self, storage: &Inner, nbytes: usize) -> Result<(*mut u8, Owner), Box<Report>> {

@@ -5,6 +5,7 @@
 //! know, is never contended; `Shelf` is that list's twin.
 
 use crate::access::{Access, Mode, Refused};
+use crate::events::Slot;
 use crate::handle::{Handle, Refs, Shared};
 use crate::list::{Linked, Links, List};
 use crate::registry::{Role, Viewer};
@@ -450,5 +451,27 @@ fn a_refusal_names_the_guard() {
         assert!(other.join().unwrap().contains("interleavings.rs"));
         drop(guard);
         drop(hold(&[], &[&a]).unwrap());
+    });
+}
+
+/// The slot of the recorder: who reads while others write, one after the other, sees nothing or one whole event.
+#[test]
+fn a_slot_is_read_whole_or_not() {
+    explore(2, || {
+        let slot = Arc::new(Slot::new());
+        slot.write(1, [1; 8]);
+        let writer = {
+            let slot = slot.clone();
+            thread::spawn(move || {
+                slot.write(2, [2; 8]);
+                slot.write(3, [3; 8]);
+            })
+        };
+        if let Some(words) = slot.read() {
+            assert!(words.iter().all(|&w| w == words[0]), "{words:?}");
+            assert!((1..=3).contains(&words[0]));
+        }
+        writer.join().unwrap();
+        assert_eq!(slot.read(), Some([3; 8]));
     });
 }

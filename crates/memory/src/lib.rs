@@ -30,7 +30,8 @@ pub mod timeline;
 
 pub use access::Mode;
 pub use block::{AllocError, AllocReason, Block, BlockInfo, BlockState, FreeInfo, PoolKind};
-pub use events::CopyReason;
+pub use events::copies::CopyReason;
+pub use events::{Event, EventKind, Recent, recent};
 pub use hold::{Held, hold};
 pub use map::{
     DiffEntry, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated,
@@ -47,8 +48,9 @@ pub use text::{Bytes, bytes};
 
 /// The copy log.
 pub mod copies {
-    pub use crate::events::{
-        CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, check, forbid, mark, record,
-        since,
+    pub use crate::events::copies::{
+        Begun, CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, Side, begin, check,
+        forbid, mark, record, since, summary,
     };
+    pub use crate::events::{CopySite, CopySummary};
 }

@@ -1,6 +1,7 @@
 //! What is in memory now: storages, the tensors on them, and the bytes that nothing reaches.
 
 use crate::device;
+use crate::events;
 use crate::picture::{Picture, StorageEntry, TensorEntry};
 use crate::registry::{Role, TensorInfo};
 use crate::scope::ScopeId;
@@ -50,6 +51,7 @@ pub fn empty_cache(device: &Device) -> usize {
 /// the limit. What is reserved already stays.
 pub fn set_limit(device: &Device, limit: Option<usize>) {
     device::of(device).lock().pool().set_limit(limit);
+    events::limit(limit);
 }
 
 /// What is in memory at one moment; see [`map()`].

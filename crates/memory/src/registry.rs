@@ -1,5 +1,6 @@
 //! Who looks at a storage: each live tensor has a seat in its storage's list.
 
+use crate::events;
 use crate::handle::{Handle, Refs, Shared};
 use crate::list::{Linked, Links};
 use crate::scope::{self, ScopeId};
@@ -161,6 +162,7 @@ impl Viewer {
 
     /// Gives it a name that every report shows; all its handles have it.
     pub fn set_label(&self, label: &str) {
+        events::label(self.storage(), label);
         let label = Arc::from(label);
         *self.0.label.lock() = Some(label);
     }

@@ -1,5 +1,6 @@
 //! Named scopes: what is allocated inside carries their path.
 
+use crate::events::{self, Kind};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -32,6 +33,14 @@ fn paths() -> MutexGuard<'static, Option<Paths>> {
 }
 
 impl ScopeId {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    pub(crate) fn from_number(number: u32) -> ScopeId {
+        ScopeId(number)
+    }
+
     /// Outside of every scope.
     pub const ROOT: ScopeId = ScopeId(0);
 
@@ -96,7 +105,9 @@ pub fn scope(name: &str) -> Scope {
         CURRENT.set(id);
         serial
     });
+    events::scope(Kind::Scope, id);
     Scope {
+        id,
         serial: serial.unwrap_or(0),
         this_thread: PhantomData,
     }
@@ -105,6 +116,7 @@ pub fn scope(name: &str) -> Scope {
 /// A scope that ends when this is dropped, in whatever order; see [`scope()`].
 #[derive(Debug)]
 pub struct Scope {
+    id: ScopeId,
     serial: u64,
     // Scopes belong to the thread that entered them.
     this_thread: PhantomData<*const ()>,
@@ -117,5 +129,6 @@ impl Drop for Scope {
             entered.retain(|(serial, _)| *serial != self.serial);
             CURRENT.set(entered.last().map_or(ScopeId::ROOT, |(_, id)| *id));
         });
+        events::scope(Kind::ScopeEnd, self.id);
     }
 }

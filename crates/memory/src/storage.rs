@@ -2,8 +2,9 @@
 
 use crate::access::{Access, Mode, Refused};
 use crate::block::Block;
-use crate::device;
-use crate::events::{self, CopyEnd, CopyReason};
+use crate::device::{self, Stamp};
+use crate::events::copies::{self, CopyReason};
+use crate::events::{self, Entry, Kind as EventKind};
 use crate::handle::{Handle, Refs, Shared};
 use crate::list::{Linked, Links, List};
 use crate::oom::Report;
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     nbytes: AtomicUsize,
     owner: UnsafeCell<Owner>,
     version: AtomicU64,
+    /// The time of the last event.
+    clock: AtomicU64,
     access: Access,
     pub(crate) watch: SpinLock<Watch>,
 }
@@ -84,6 +87,16 @@ pub(crate) enum Owner {
     Foreign(#[expect(dead_code, reason = "kept for its drop")] Box<dyn Any + Send + Sync>),
 }
 
+impl Owner {
+    /// The bytes of the allocator's block, 0 where there is none.
+    pub(crate) fn allocated(&self) -> usize {
+        match self {
+            Owner::Pool(block) => block.size(),
+            _ => 0,
+        }
+    }
+}
+
 /// Where a storage's bytes came from.
 #[derive(Clone)]
 pub enum Origin {
@@ -108,6 +121,17 @@ pub enum Origin {
         /// The line that brought it in.
         site: Site,
     },
+}
+
+impl Origin {
+    /// The operation, or what it is if none made it, and the line.
+    pub(crate) fn maker(&self) -> (&'static str, Option<Site>) {
+        match self {
+            Origin::Allocated { op, site } => (op, Some(site)),
+            Origin::Mapped { .. } => ("mapped", None),
+            Origin::Foreign { site, .. } => ("foreign", Some(site)),
+        }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -143,10 +167,11 @@ impl Storage {
     ) -> Result<Storage> {
         let storage = Storage::unlisted(*device, Origin::Allocated { op, site }, false)
             .map_err(|()| device::no_memory_for_books(device, nbytes).into_error(op, site))?;
-        device::of(device)
-            .lock()
-            .adopt(&storage.0, nbytes)
-            .map_err(|r: Box<Report>| r.into_error(op, site))?;
+        let adopted = device::of(device).lock().adopt(&storage.0, nbytes);
+        match adopted {
+            Ok(stamp) => storage.0.record(EventKind::Alloc, (op, Some(site)), stamp),
+            Err(report) => return Err(refused(report, nbytes, op, site)),
+        }
         Ok(storage)
     }
 
@@ -205,9 +230,10 @@ impl Storage {
             Ordering::Relaxed,
         );
         inner.nbytes.store(nbytes, Ordering::Relaxed);
-        device::of(&Device::cpu())
+        let stamp = device::of(&Device::cpu())
             .lock()
             .adopt_foreign(inner, owner);
+        inner.record(EventKind::Alloc, inner.origin.maker(), stamp);
         Ok(storage)
     }
 
@@ -224,6 +250,7 @@ impl Storage {
             nbytes: AtomicUsize::new(0),
             owner: UnsafeCell::new(Owner::Unlisted),
             version: AtomicU64::new(0),
+            clock: AtomicU64::new(0),
             access: Access::new(),
             watch: SpinLock::new(Watch {
                 viewers: List::new(),
@@ -304,6 +331,16 @@ impl Storage {
     pub fn record_write(&self, op: &'static str, site: Site) {
         self.0.watch.lock().last_write = Some((op, site));
         self.0.version.fetch_add(1, Ordering::Relaxed);
+        events::push(
+            self.0.tick(0),
+            Entry {
+                kind: EventKind::Write,
+                op,
+                site: Some(site),
+                storage: self.id(),
+                ..Entry::default()
+            },
+        );
     }
 
     /// The operation that wrote the bytes last, through any tensor, and the line that called it; `None` where
@@ -319,6 +356,7 @@ impl Storage {
 
     /// Gives it a name that every report shows.
     pub fn set_label(&self, label: &str) {
+        events::label(self, label);
         let label = Arc::from(label);
         self.0.watch.lock().label = Some(label);
     }
@@ -360,21 +398,27 @@ impl Storage {
         }
         let held = crate::hold(&[], &[self]).map_err(|e| e.op(op))?;
         let len = self.nbytes();
+        let copy = copies::begin(len);
         // While we waited, another thread may have made it larger still.
         if nbytes <= len {
             return Ok(());
         }
-        device::of(&self.device())
-            .lock()
-            .grow(&self.0, nbytes)
-            .map_err(|r: Box<Report>| r.into_error(op, site))?;
+        let grown = device::of(&self.device()).lock().grow(&self.0, nbytes);
+        match grown {
+            Ok([freed, allocated]) => {
+                self.0
+                    .record_bytes(EventKind::Free, self.origin().maker(), freed, len);
+                self.0.record(EventKind::Alloc, (op, Some(site)), allocated);
+            }
+            Err(report) => return Err(refused(report, nbytes, op, site)),
+        }
         drop(held);
         // No layout describes more bytes than any machine has, as storages on meta may have.
         if let Ok(layout) = Layout::contiguous(&[len])
             && len > 0
         {
-            let end = || CopyEnd::new(self, DType::U8, &layout);
-            events::record(CopyReason::Resize, op, site, len, end(), end());
+            let side = (self, DType::U8, &layout);
+            copies::record(copy, CopyReason::Resize, op, site, side, side);
         }
         Ok(())
     }
@@ -476,6 +520,13 @@ impl Storage {
     }
 }
 
+/// The error of an allocation that failed, which is an event.
+#[cold]
+fn refused(report: Box<Report>, nbytes: usize, op: &'static str, site: Site) -> Error {
+    events::out_of_memory(nbytes, op, site);
+    report.into_error(op, site)
+}
+
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -549,6 +600,42 @@ impl Inner {
         self.ptr.load(Ordering::Relaxed)
     }
 
+    /// The time of an event on this storage, later than all that it and the calling thread met, and than `seen`.
+    #[inline]
+    pub(crate) fn tick(&self, seen: u64) -> u64 {
+        let now = events::tick(seen.max(self.clock.load(Ordering::Relaxed)));
+        self.clock.fetch_max(now, Ordering::Relaxed);
+        now
+    }
+
+    /// Enters that the storage got or gave back its block.
+    #[inline]
+    fn record(&self, kind: EventKind, by: (&'static str, Option<Site>), stamp: Stamp) {
+        self.record_bytes(kind, by, stamp, self.nbytes());
+    }
+
+    #[inline]
+    fn record_bytes(
+        &self,
+        kind: EventKind,
+        (op, site): (&'static str, Option<Site>),
+        stamp: Stamp,
+        nbytes: usize,
+    ) {
+        events::push(
+            stamp.clock,
+            Entry {
+                kind,
+                op,
+                site,
+                storage: self.id,
+                bytes: nbytes as u64,
+                other: stamp.allocated,
+                reason: None,
+            },
+        );
+    }
+
     /// Points the storage at new bytes, S3's one place.
     ///
     /// # Safety
@@ -597,7 +684,11 @@ impl Shared for Inner {
         &self.refs
     }
 
+    #[inline]
     fn retire(&self) {
-        device::of(&self.device).lock().release(self);
+        let released = device::of(&self.device).lock().release(self);
+        if let Some(stamp) = released {
+            self.record(EventKind::Free, self.origin.maker(), stamp);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The copy log: exact entries, bounded length, refusals that belong to one thread.
 
-use osteon_memory::copies::{self, CopyEnd, CopyReason};
+use osteon_memory::copies::{self, CopyReason};
 use osteon_memory::{Storage, scope};
 use osteon_spec::{DType, Device, Kind, Layout};
 use proptest::prelude::*;
@@ -45,12 +45,12 @@ fn record(reason: CopyReason, from: (&Storage, usize), to: (&Storage, usize)) ->
     let layouts = [from.1, to.1].map(|n| Layout::contiguous(&[n]).unwrap());
     let bytes = 4 * to.1;
     copies::record(
+        copies::begin(bytes),
         reason,
         "test",
         Location::caller(),
-        bytes,
-        CopyEnd::new(from.0, DType::F32, &layouts[0]),
-        CopyEnd::new(to.0, DType::F32, &layouts[1]),
+        (from.0, DType::F32, &layouts[0]),
+        (to.0, DType::F32, &layouts[1]),
     );
     (
         reason,
@@ -122,7 +122,9 @@ fn a_copy_carries_its_line_and_scope() {
     let (a, mark) = (storage(64), copies::mark());
     let _in = scope("encoder");
     let (site, line) = (Location::caller(), line!());
-    copies::record(CopyReason::Cast, "to", site, 8, end(&a), end(&a));
+    let layout = Layout::contiguous(&[2]).unwrap();
+    let side = (&a, DType::F32, &layout);
+    copies::record(copies::begin(8), CopyReason::Cast, "to", site, side, side);
     let log = copies::since(&mark);
     assert_eq!((log[0].op, log[0].site.line()), ("to", line));
     assert_eq!(
@@ -137,10 +139,6 @@ fn a_copy_carries_its_line_and_scope() {
     let text = log.to_string();
     assert!(text.starts_with("8 bytes by to at "), "{text}");
     assert!(text.contains("(cast): float32 (2)@(1)"), "{text}");
-}
-
-fn end(a: &Storage) -> CopyEnd {
-    CopyEnd::new(a, DType::F32, &Layout::contiguous(&[2]).unwrap())
 }
 
 /// A storage that grows copies what it holds, and says so; an empty one has nothing to copy.

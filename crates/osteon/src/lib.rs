@@ -116,6 +116,7 @@ pub use osteon_autograd::{
     BatchNorm, Index, Indexing, Interpolation, MatrixNorm, Operand, PadMode, Reduce, Rounding,
     Tensor, To, UniqueTensors, functional, manual_seed, s,
 };
+pub use osteon_autograd::{enable_grad, inference_mode, no_grad};
 pub use osteon_io::{LoadOptions, SaveOptions};
 pub use osteon_memory::{Origin, Site, Storage};
 pub use osteon_spec::ops;
@@ -183,3 +184,11 @@ macro_rules! assert_no_copy {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Gradients: how backward passes are run, and what is recorded for them.
+pub mod autograd {
+    pub use osteon_autograd::{
+        Backward, Grad, enable_grad, grad, inference_mode, is_grad_enabled,
+        is_inference_mode_enabled, no_grad,
+    };
+}

@@ -4,7 +4,7 @@ use crate::View;
 use crate::backend::backend;
 use crate::elementwise::{check_broadcasts_to, other_device};
 use crate::write;
-use osteon_memory::copies::{self, CopyEnd};
+use osteon_memory::copies;
 use osteon_memory::{CopyReason, Site};
 use osteon_spec::{DType, Layout, MemoryFormat, Placed, ReshapeInfo, Result, reached_bytes};
 use std::panic::Location;
@@ -18,9 +18,11 @@ pub(crate) fn transfer(
     op: &'static str,
     site: Site,
 ) -> Result<()> {
+    let copy = copies::begin(dst.nbytes());
     backend(dst.device()).copy(dst, src).map_err(|e| e.op(op))?;
-    let end = |v: &View| CopyEnd::new(v.storage(), v.dtype(), v.layout());
-    copies::record(reason, op, site, dst.nbytes(), end(src), end(dst));
+    let from = (src.storage(), src.dtype(), src.layout());
+    let to = (dst.storage(), dst.dtype(), dst.layout());
+    copies::record(copy, reason, op, site, from, to);
     Ok(())
 }
 

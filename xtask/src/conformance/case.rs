@@ -5,7 +5,7 @@ use std::fmt;
 
 use osteon::{DType, Tensor};
 use serde::Deserialize;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 
 use super::args::{Arg, Call, Recorded};
@@ -13,6 +13,7 @@ use super::call::Stop;
 use super::exceptions::Difference;
 use super::observe::Observed;
 use super::report::Verdict;
+use super::tensors::values;
 use super::value::{Number, Tolerance, parse_numbers};
 use super::{choice, ops};
 
@@ -25,8 +26,8 @@ pub struct Case {
     kwargs: BTreeMap<String, Arg>,
     tensors: Vec<Recorded>,
     outcome: Outcome,
-    /// Whether gradients were recorded.
-    grads: bool,
+    /// The gradients of the sum of all results, by the number of the tensor.
+    grads: BTreeMap<usize, Option<Vec<Number>>>,
 }
 
 #[derive(Debug)]
@@ -64,7 +65,8 @@ struct Record {
     kwargs: Pairs,
     out: Option<Value>,
     error: Option<String>,
-    grads: Option<IgnoredAny>,
+    #[serde(default)]
+    grads: BTreeMap<usize, Option<Vec<Value>>>,
 }
 
 /// A JSON object in the order of its text: tensors are numbered as they appear.
@@ -124,13 +126,18 @@ impl Case {
             (None, Some(error)) => Outcome::Error(error),
             _ => return Err("needs either out or error".to_owned()),
         };
+        let mut grads = BTreeMap::new();
+        for (tensor, grad) in record.grads {
+            let read = |g: Vec<Value>| parse_numbers(&g).ok_or("a gradient that makes no sense");
+            grads.insert(tensor, grad.map(read).transpose()?);
+        }
         Ok(Case {
             op: record.op,
             args,
             kwargs,
             tensors,
             outcome,
-            grads: record.grads.is_some(),
+            grads,
         })
     }
 
@@ -181,8 +188,10 @@ impl Case {
             (Outcome::Results(_), Err(stop)) => failed(stop.to_string()),
             (Outcome::Results(expected), Ok(outputs)) => {
                 match self.compare(expected, &outputs, &tensors) {
-                    Ok(()) if self.grads => Verdict::Missing("(gradients)".to_owned()),
-                    Ok(()) => Verdict::Passed,
+                    Ok(()) => match self.compare_grads(expected, watch) {
+                        Ok(()) => Verdict::Passed,
+                        Err(detail) => failed(detail),
+                    },
                     Err(detail) => failed(detail),
                 }
             }
@@ -217,6 +226,52 @@ impl Case {
         Ok(())
     }
 
+    /// Calls once more, with tensors that require gradients; compares the results again, and the gradients.
+    fn compare_grads(
+        &self,
+        expected: &[Expected],
+        watch: &mut dyn FnMut(&str),
+    ) -> Result<(), String> {
+        if self.grads.is_empty() {
+            return Ok(());
+        }
+        let tensors = self
+            .leaves()
+            .map_err(|e| format!("the leaves cannot be made: {e}"))?;
+        let outputs = Stop::catch(|| ops::apply(&self.op, &self.call(&tensors)))
+            .map_err(|stop| format!("with leaves that require gradients: {stop}"))?;
+        self.compare(expected, &outputs, &tensors)
+            .map_err(|detail| format!("with leaves that require gradients: {detail}"))?;
+        Stop::catch(|| Ok(backward(&outputs)?)).map_err(|stop| format!("backward: {stop}"))?;
+        for (n, want) in &self.grads {
+            let said = |detail: String| format!("gradient of tensor {n}: {detail}");
+            let tensor = tensors
+                .get(*n)
+                .ok_or_else(|| said("no such tensor".to_owned()))?;
+            let got = tensor.grad().map(|g| values(&g)).transpose();
+            let got = got.map_err(|e| said(format!("cannot be read: {e}")))?;
+            watch(&format!("gradient {n}: {got:?}"));
+            let difference = match (want, &got) {
+                (None, None) => None,
+                (None, Some(_)) => Some("is there, and should not".to_owned()),
+                (Some(_), None) => Some("is missing".to_owned()),
+                (Some(want), Some(got)) => Tolerance::OPS.difference(tensor.dtype(), want, got),
+            };
+            difference.map_or(Ok(()), |detail| Err(said(detail)))?;
+        }
+        Ok(())
+    }
+
+    /// The arguments as leaves, those that gradients were recorded for requiring them.
+    fn leaves(&self) -> osteon::Result<Vec<Tensor>> {
+        let leaf = |(n, recorded): (usize, &Recorded)| {
+            let tensor = recorded.build()?.detach()?;
+            tensor.requires_grad_(self.grads.contains_key(&n))?;
+            Ok(tensor)
+        };
+        self.tensors.iter().enumerate().map(leaf).collect()
+    }
+
     /// The call's arguments, over these tensors.
     pub(super) fn call<'a>(&'a self, tensors: &'a [Tensor]) -> Call<'a> {
         Call {
@@ -225,6 +280,23 @@ impl Case {
             tensors,
         }
     }
+}
+
+/// The backward pass of the sum of all results.
+fn backward(outputs: &[Output]) -> osteon::Result<()> {
+    let mut total: Option<Tensor> = None;
+    for output in outputs {
+        if let Output::Tensor(tensor) = output
+            && tensor.requires_grad()
+        {
+            let sum = tensor.sum()?;
+            total = Some(match total {
+                None => sum,
+                Some(total) => total.add(&sum)?,
+            });
+        }
+    }
+    total.map_or(Ok(()), |total| total.backward())
 }
 
 fn snapshot(tensors: &[Tensor]) -> Vec<Option<Observed>> {

@@ -18,6 +18,9 @@ pub struct Observed {
     pub storage_nbytes: usize,
     pub contiguous: bool,
     pub version: u64,
+    pub requires_grad: bool,
+    pub is_leaf: bool,
+    pub grad: Option<Vec<Number>>,
     pub values: Vec<Number>,
 }
 
@@ -32,6 +35,10 @@ impl Observed {
             storage_nbytes: tensor.storage().nbytes(),
             contiguous: tensor.is_contiguous(),
             version: tensor.version(),
+            requires_grad: tensor.requires_grad(),
+            // A view whose history is ambiguous has none to show.
+            is_leaf: tensor.is_leaf().unwrap_or(false),
+            grad: tensor.grad().map(|g| values(&g)).transpose()?,
             values: values(tensor)?,
         })
     }
@@ -48,6 +55,9 @@ impl fmt::Display for Observed {
             storage_nbytes,
             contiguous,
             version,
+            requires_grad,
+            is_leaf,
+            grad,
             values,
         } = self;
         write!(
@@ -55,7 +65,12 @@ impl fmt::Display for Observed {
             "{dtype} shape {shape:?} stride {stride:?} offset {offset} in storage {storage} of {storage_nbytes} bytes, \
              version {version}{}, values {values:?}",
             if *contiguous { ", contiguous" } else { "" }
-        )
+        )?;
+        if *requires_grad {
+            let leaf = if *is_leaf { ", leaf" } else { "" };
+            write!(f, ", requires grad{leaf}, grad {grad:?}")?;
+        }
+        Ok(())
     }
 }
 

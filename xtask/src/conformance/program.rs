@@ -46,6 +46,9 @@ struct Expected {
     storage_nbytes: usize,
     contiguous: bool,
     version: u64,
+    requires_grad: Option<bool>,
+    is_leaf: Option<bool>,
+    grad: Option<Vec<Value>>,
     values: Vec<Value>,
 }
 
@@ -271,7 +274,24 @@ impl Expected {
         let want = parse_numbers(&self.values).ok_or("the recorded values cannot be read")?;
         Tolerance::PROGRAMS
             .difference(observed.dtype, &want, &observed.values)
-            .map_or(Ok(()), Err)
+            .map_or(Ok(()), Err)?;
+        // Programs of mode `data` say nothing about gradients.
+        let (Some(requires_grad), Some(is_leaf)) = (self.requires_grad, self.is_leaf) else {
+            return Ok(());
+        };
+        same("requires_grad", requires_grad, observed.requires_grad)?;
+        same("is_leaf", is_leaf, observed.is_leaf)?;
+        match (&self.grad, &observed.grad) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err("has a grad, and should not".to_owned()),
+            (Some(_), None) => Err("has no grad".to_owned()),
+            (Some(want), Some(got)) => {
+                let want = parse_numbers(want).ok_or("the recorded grad cannot be read")?;
+                Tolerance::PROGRAMS
+                    .difference(observed.dtype, &want, got)
+                    .map_or(Ok(()), |difference| Err(format!("grad: {difference}")))
+            }
+        }
     }
 }
 

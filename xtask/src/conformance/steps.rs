@@ -199,6 +199,8 @@ fn in_place(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {
         "fill_" => none(x.fill_(a.scalar("value")?)?),
         "zero_" => none(x.zero_()?),
         "index_fill_" => none(x.index_fill_(a.int("dim")?, &a.index()?, a.scalar("value")?)?),
+        "requires_grad_" => none(x.requires_grad_(a.flag("value")?)?),
+        "backward" => none(x.sum()?.backward()?),
         "add_scalar_" => none(x.add_(a.scalar("value")?)?),
         "mul_scalar_" => none(x.mul_(a.scalar("value")?)?),
         _ => Err(Stop::Missing),

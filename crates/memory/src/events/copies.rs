@@ -1,5 +1,7 @@
 //! The copy log: each time elements move, with the reason and a hint how to avoid it.
 
+use super::summary::{CopySummary, Sums};
+use super::{Entry, Kind as EventKind, push, thread_number};
 use crate::scope::{self, ScopeId};
 use crate::storage::{Site, Storage};
 use osteon_spec::{DType, Error, Kind, Layout, Result};
@@ -10,8 +12,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// Why elements moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -39,6 +41,19 @@ pub enum CopyReason {
 }
 
 impl CopyReason {
+    /// All of them, in order.
+    pub(crate) const ALL: [CopyReason; 9] = [
+        CopyReason::Requested,
+        CopyReason::Assigned,
+        CopyReason::Contiguous,
+        CopyReason::Reshape,
+        CopyReason::Cast,
+        CopyReason::Compact,
+        CopyReason::Resize,
+        CopyReason::Materialized,
+        CopyReason::Loaded,
+    ];
+
     /// Whether nobody asked for it: what [`forbid`] refuses.
     pub fn is_implicit(self) -> bool {
         matches!(self, CopyReason::Reshape | CopyReason::Materialized)
@@ -98,9 +113,11 @@ pub struct CopyEnd {
     pub layout: Layout,
 }
 
-impl CopyEnd {
-    /// What `layout` and `dtype` see of a storage.
-    pub fn new(storage: &Storage, dtype: DType, layout: &Layout) -> CopyEnd {
+/// One side of a copy that is entered in the log: a storage, and what a dtype and a layout see of it.
+pub type Side<'a> = (&'a Storage, DType, &'a Layout);
+
+impl From<Side<'_>> for CopyEnd {
+    fn from((storage, dtype, layout): Side<'_>) -> CopyEnd {
         CopyEnd {
             storage: storage.id(),
             dtype,
@@ -132,8 +149,8 @@ pub struct CopyEvent {
     pub site: Site,
     /// In which scope.
     pub scope: ScopeId,
-    /// On which thread: a number that no other thread of the process has.
-    pub thread: u64,
+    /// On which thread: a number that no other thread of the process has; 0 for one that was ending.
+    pub thread: u32,
     /// Bytes written.
     pub bytes: usize,
     /// Read from here.
@@ -191,11 +208,13 @@ const KEPT: usize = 16_384;
 struct Log {
     events: VecDeque<CopyEvent>,
     total: u64,
+    sums: Sums,
 }
 
 static LOG: Mutex<Log> = Mutex::new(Log {
     events: VecDeque::new(),
     total: 0,
+    sums: Sums::EMPTY,
 });
 
 fn log() -> MutexGuard<'static, Log> {
@@ -220,17 +239,71 @@ pub fn check(reason: CopyReason, op: &'static str, what: impl fmt::Display) -> R
     Ok(())
 }
 
+/// A copy that is being made.
+#[derive(Debug)]
+#[must_use = "a copy that was made is recorded"]
+pub struct Begun {
+    bytes: usize,
+    started: Option<Instant>,
+    /// How many copies it stands for.
+    weight: u32,
+}
+
+/// From this size on every copy is timed: looking at the clock costs as much as copying some hundred bytes.
+const TIMED: usize = 4096;
+/// Of smaller ones, one in this many.
+const SAMPLE: u32 = 16;
+
+/// Begins a copy of this many bytes: what to call before the elements move.
+pub fn begin(bytes: usize) -> Begun {
+    thread_local! {
+        static SMALL: Cell<u32> = const { Cell::new(0) };
+    }
+    let weight = if bytes >= TIMED {
+        1
+    } else {
+        let n = SMALL.try_with(|n| n.replace(n.get().wrapping_add(1)));
+        if n.unwrap_or(0).is_multiple_of(SAMPLE) {
+            SAMPLE
+        } else {
+            0
+        }
+    };
+    Begun {
+        bytes,
+        started: (weight > 0).then(Instant::now),
+        weight,
+    }
+}
+
 /// Enters a copy that was made.
 pub fn record(
+    begun: Begun,
     reason: CopyReason,
     op: &'static str,
     site: Site,
-    bytes: usize,
-    from: CopyEnd,
-    to: CopyEnd,
+    from: Side<'_>,
+    to: Side<'_>,
 ) {
-    let (scope, thread) = (scope::current(), thread_number());
+    let time = begun.started.map_or(Duration::ZERO, |s| s.elapsed());
+    let (scope, thread, bytes) = (scope::current(), thread_number(), begun.bytes);
+    let clock = to.0.inner().tick(from.0.inner().tick(0));
+    push(
+        clock,
+        Entry {
+            kind: EventKind::Copy,
+            op,
+            site: Some(site),
+            storage: to.0.id(),
+            bytes: bytes as u64,
+            other: from.0.id(),
+            reason: Some(reason),
+        },
+    );
+    let (from, to) = (from.into(), to.into());
     let mut log = log();
+    log.sums
+        .add((reason, op, site), bytes as u64, time * begun.weight);
     let number = log.total;
     log.total += 1;
     let full = log.events.len() == KEPT || log.events.try_reserve(1).is_err();
@@ -250,13 +323,14 @@ pub fn record(
     });
 }
 
-/// The number of the calling thread. 0 for one that is ending.
-fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    NUMBER.try_with(|n| *n).unwrap_or(0)
+/// All copies since the program began, added up by line, operation and reason: the most bytes first.
+///
+/// ```
+/// let before = osteon_memory::copies::summary();
+/// assert_eq!(osteon_memory::copies::summary().diff(&before).count(), 0);
+/// ```
+pub fn summary() -> CopySummary {
+    log().sums.summary()
 }
 
 /// A moment in the copy log.

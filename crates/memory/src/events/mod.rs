@@ -1,0 +1,81 @@
+//! What happens to memory, as it happens: the flight recorder, which is always on, and the copy log.
+//!
+//! # In which order events are
+//!
+//! No counter is shared by all threads, as two of them would spend more time on it than on the rest. Each event
+//! has the time of a Lamport clock: a thread, a storage and a device each remember the latest time they met,
+//! and an event is later than all that it touches. So events of one thread, events on one storage, and
+//! allocations and frees of one device are in their order; others happened at the same time.
+
+#![cfg_attr(any(loom, unrecorded), allow(dead_code))]
+
+pub(crate) mod copies;
+mod entry;
+mod labels;
+mod recent;
+#[cfg(not(any(loom, unrecorded)))]
+mod recorder;
+#[cfg(any(loom, unrecorded))]
+#[path = "unrecorded.rs"]
+mod recorder;
+mod slot;
+mod summary;
+
+pub(crate) use entry::{Entry, Kind};
+pub use recent::{Event, EventKind, Recent, recent};
+pub(crate) use recorder::{note, push, thread_number, tick};
+#[cfg(all(test, loom))]
+pub(crate) use slot::Slot;
+pub use summary::{CopySite, CopySummary};
+
+use crate::scope::ScopeId;
+use crate::storage::{Site, Storage};
+
+/// Enters that a storage, or a tensor on it, got a label.
+pub(crate) fn label(storage: &Storage, label: &str) {
+    push(
+        storage.inner().tick(0),
+        Entry {
+            kind: Kind::Label,
+            storage: storage.id(),
+            other: u64::from(labels::number(label)),
+            ..Entry::default()
+        },
+    );
+}
+
+/// Enters that the allocator's limit was set.
+pub(crate) fn limit(limit: Option<usize>) {
+    let kind = if limit.is_some() {
+        Kind::Limit
+    } else {
+        Kind::NoLimit
+    };
+    note(Entry {
+        kind,
+        op: "set_limit",
+        bytes: limit.unwrap_or(0) as u64,
+        ..Entry::default()
+    });
+}
+
+/// Enters that a scope began, or ended.
+pub(crate) fn scope(kind: Kind, id: ScopeId) {
+    note(Entry {
+        kind,
+        other: u64::from(id.number()),
+        ..Entry::default()
+    });
+}
+
+/// Enters that an allocation failed.
+#[cold]
+pub(crate) fn out_of_memory(nbytes: usize, op: &'static str, site: Site) {
+    note(Entry {
+        kind: Kind::OutOfMemory,
+        op,
+        site: Some(site),
+        bytes: nbytes as u64,
+        ..Entry::default()
+    });
+}

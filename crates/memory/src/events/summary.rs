@@ -1,0 +1,198 @@
+//! All copies of the process, added up by the line that made them.
+
+use super::copies::CopyReason;
+use crate::storage::Site;
+use crate::text::bytes;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Duration;
+
+/// What a line of the program copied with one operation for one reason.
+#[derive(Clone, Copy, Debug)]
+pub struct CopySite {
+    /// The operation.
+    pub op: &'static str,
+    /// The line that called it.
+    pub site: Site,
+    /// Why it copied.
+    pub reason: CopyReason,
+    /// How often.
+    pub count: u64,
+    /// Bytes written in all.
+    pub bytes: u64,
+    /// Time in all. Of copies under 4 KiB one in sixteen is timed, and stands for them.
+    pub time: Duration,
+}
+
+impl CopySite {
+    /// How to avoid the copies, or when they are right.
+    pub fn hint(&self) -> &'static str {
+        self.reason.hint()
+    }
+
+    fn is_of(&self, other: &CopySite) -> bool {
+        (self.op, self.site, self.reason) == (other.op, other.site, other.reason)
+    }
+}
+
+/// Copies by line, most bytes first.
+#[derive(Clone, Debug, Default)]
+pub struct CopySummary {
+    /// One for each line, operation and reason.
+    pub sites: Vec<CopySite>,
+}
+
+impl CopySummary {
+    /// The number of copies.
+    pub fn count(&self) -> u64 {
+        self.sites.iter().map(|s| s.count).sum()
+    }
+
+    /// The bytes that they wrote.
+    pub fn bytes(&self) -> u64 {
+        self.sites.iter().map(|s| s.bytes).sum()
+    }
+
+    /// What came since an earlier summary.
+    #[must_use]
+    pub fn diff(&self, earlier: &CopySummary) -> CopySummary {
+        let sites = self.sites.iter().map(|now| {
+            let before = earlier.sites.iter().find(|s| s.is_of(now));
+            before.map_or(*now, |before| CopySite {
+                count: now.count - before.count,
+                bytes: now.bytes - before.bytes,
+                time: now.time.saturating_sub(before.time),
+                ..*now
+            })
+        });
+        CopySummary::sorted(sites.filter(|s| s.count > 0).collect())
+    }
+
+    fn sorted(mut sites: Vec<CopySite>) -> CopySummary {
+        sites.sort_by_key(|s| std::cmp::Reverse((s.bytes, s.count)));
+        CopySummary { sites }
+    }
+
+    /// As JSON; see docs/memory.md.
+    pub fn to_json(&self) -> Value {
+        let site = |s: &CopySite| {
+            json!({
+                "op": s.op, "site": s.site.to_string(), "reason": s.reason.name(),
+                "count": s.count, "bytes": s.bytes, "time_ns": nanoseconds(s.time), "hint": s.hint(),
+            })
+        };
+        json!({
+            "schema": 1,
+            "kind": "copies",
+            "count": self.count(),
+            "bytes": self.bytes(),
+            "sites": self.sites.iter().map(site).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos().min(u128::from(u64::MAX)) as u64
+}
+
+/// Two lines for each site: the figures, and the hint.
+impl fmt::Display for CopySummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, total) = (self.count(), bytes(self.bytes()));
+        writeln!(f, "{count} copies, {total}, by {} lines", self.sites.len())?;
+        for s in &self.sites {
+            writeln!(
+                f,
+                "{:>10}  {:>8} x  {:>9.3} ms  {} at {} ({})",
+                bytes(s.bytes),
+                s.count,
+                s.time.as_secs_f64() * 1e3,
+                s.op,
+                s.site,
+                s.reason,
+            )?;
+            writeln!(f, "{:>10}  {}", "", s.hint())?;
+        }
+        Ok(())
+    }
+}
+
+/// The running sums. As many as the program has lines that copy.
+#[derive(Default)]
+pub(super) struct Sums(HashMap<Key, CopySite, BuildHasherDefault<Spread>>);
+
+/// Places of the operation's name and of the line: both live for ever.
+type Key = (usize, usize, CopyReason);
+
+impl Sums {
+    pub(super) const EMPTY: Sums = Sums(HashMap::with_hasher(BuildHasherDefault::new()));
+
+    /// Adds a copy. Without memory for a new line it is left out.
+    pub(super) fn add(
+        &mut self,
+        (reason, op, site): (CopyReason, &'static str, Site),
+        bytes: u64,
+        time: Duration,
+    ) {
+        let key = (op.as_ptr().addr(), std::ptr::from_ref(site).addr(), reason);
+        if !self.0.contains_key(&key) && self.0.try_reserve(1).is_err() {
+            return;
+        }
+        let sum = self.0.entry(key).or_insert(CopySite {
+            op,
+            site,
+            reason,
+            count: 0,
+            bytes: 0,
+            time: Duration::ZERO,
+        });
+        sum.count += 1;
+        sum.bytes += bytes;
+        sum.time += time;
+    }
+
+    pub(super) fn summary(&self) -> CopySummary {
+        let mut sites: Vec<CopySite> = Vec::new();
+        for s in self.0.values() {
+            // The compiler may have the same text, and the same line, in several places.
+            match sites.iter_mut().find(|other| other.is_of(s)) {
+                Some(same) => {
+                    same.count += s.count;
+                    same.bytes += s.bytes;
+                    same.time += s.time;
+                }
+                None => sites.push(*s),
+            }
+        }
+        CopySummary::sorted(sites)
+    }
+}
+
+/// Hashes addresses by multiplication, which is enough for those of one program.
+#[derive(Default)]
+pub(crate) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        // The table looks at the highest and the lowest bits.
+        self.0 ^ self.0 >> 32
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_u64(u64::from(b)));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+}
