@@ -97,7 +97,10 @@ fn arange(shape: &[usize], dtype: DType, start: isize) -> Result<Tensor, Stop> {
         Category::Complex => Number::Complex(x as f64, -(x as f64)),
         _ => Number::Int(x as i128),
     });
-    Ok(make(&numbers.collect::<Vec<_>>(), shape, dtype)?)
+    // Shaped afterwards, as it was recorded: it is a view.
+    let flat = make(&numbers.collect::<Vec<_>>(), &[numel], dtype)?;
+    let shape: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
+    Ok(flat.reshape(shape)?)
 }
 
 fn views(op: &str, x: &mut Tensor, a: &Args<'_>) -> Made {

@@ -94,11 +94,10 @@ impl Tensor {
         own.unwrap_or_else(|| self.as_view().viewer().born())
     }
 
-    /// Whether gradients flow to this tensor.
+    /// Whether gradients flow to this tensor. A view requires them when its base does, as in PyTorch.
     #[inline]
     pub(crate) fn is_tracked(&self) -> bool {
-        self.meta().is_some_and(Meta::is_tracked)
-            || self.base_is_tracked() && self.version() != self.stamp()
+        self.meta().is_some_and(Meta::is_tracked) || self.base_is_tracked()
     }
 
     /// The edge along which gradients of this tensor flow, if any do. A view whose storage was written since looks
@@ -117,7 +116,11 @@ impl Tensor {
         if (has_edge || base.is_tracked()) && self.version() != self.stamp() {
             self.look_again(&base)?;
         }
-        Ok(self.shared_meta().and_then(|m| m.edge()))
+        match self.shared_meta().and_then(|m| m.edge()) {
+            // A base that began to require gradients after the view was made: the view is a leaf beside it.
+            None if base.is_tracked() => Ok(Some(Edge::Leaf(self.meta_or_new()))),
+            edge => Ok(edge),
+        }
     }
 
     /// Makes the edge of a view anew, from its base.
