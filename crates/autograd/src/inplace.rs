@@ -1,10 +1,11 @@
 //! Writes in place: seen through every tensor on the storage, counted in its version, refused before anything
 //! is changed. Those that change metadata take `&mut self` and change this handle alone.
 
+use crate::graph::mode::enable_grad;
 use crate::graph::{Recorder, erased, rule, two};
 use crate::{Operand, Tensor};
 use osteon_memory::Storage;
-use osteon_spec::{Result, Scalar};
+use osteon_spec::{Error, Kind, Result, Scalar};
 use std::panic::Location;
 
 impl Tensor {
@@ -101,8 +102,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
-        self.as_view()
-            .masked_fill_(mask.as_view(), value.into().arg())
+        let value = value.into();
+        let mut inputs = vec![self];
+        inputs.extend(value.tensor());
+        let run = || self.as_view().masked_fill_(mask.as_view(), value.arg());
+        let save = |r: &mut Recorder| r.save_view(mask.as_view());
+        Recorder::in_place("masked_fill_", &inputs, save, run, |_| {
+            Ok(rule(|b| {
+                let (g, mask) = (b.grad()?, b.saved(0)?);
+                let filled = b.want(1, || g.masked_fill(&mask.logical_not()?, 0))?;
+                two(b.want(0, || g.masked_fill(&mask, 0))?, filled)
+            }))
+        })
     }
 
     /// Writes one number at these indices of a dim. Repeated indices are fine.
@@ -206,11 +217,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn transpose_(&mut self, dim0: isize, dim1: isize) -> Result<()> {
-        let view = self
-            .as_view()
-            .transpose(dim0, dim1)
-            .map_err(|e| e.op("transpose_"))?;
-        self.become_view(view, "transpose_")
+        self.become_view("transpose_", |t| t.transpose(dim0, dim1))
     }
 
     /// [`Tensor::t`] of this handle.
@@ -227,8 +234,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn t_(&mut self) -> Result<()> {
-        let view = self.as_view().t()?;
-        self.become_view(view, "t_")
+        self.become_view("t_", |t| t.t())
     }
 
     /// [`Tensor::squeeze`] of this handle.
@@ -245,8 +251,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn squeeze_(&mut self) -> Result<()> {
-        let view = self.as_view().squeeze()?;
-        self.become_view(view, "squeeze_")
+        self.become_view("squeeze_", |t| t.squeeze())
     }
 
     /// [`Tensor::squeeze_dims`] of this handle.
@@ -263,8 +268,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn squeeze_dims_(&mut self, dims: impl AsRef<[isize]>) -> Result<()> {
-        let view = self.as_view().squeeze_dims(dims.as_ref())?;
-        self.become_view(view, "squeeze_dims_")
+        self.become_view("squeeze_dims_", |t| t.squeeze_dims(dims))
     }
 
     /// [`Tensor::unsqueeze`] of this handle.
@@ -281,8 +285,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unsqueeze_(&mut self, dim: isize) -> Result<()> {
-        let view = self.as_view().unsqueeze(dim)?;
-        self.become_view(view, "unsqueeze_")
+        self.become_view("unsqueeze_", |t| t.unsqueeze(dim))
     }
 
     /// [`Tensor::as_strided`] of this handle.
@@ -304,17 +307,26 @@ impl Tensor {
         strides: impl AsRef<[isize]>,
         offset: Option<isize>,
     ) -> Result<()> {
-        let view = self
-            .as_view()
-            .as_strided(sizes.as_ref(), strides.as_ref(), offset)?;
-        self.become_view(view, "as_strided_")
+        self.become_view("as_strided_", |t| t.as_strided(sizes, strides, offset))
     }
 
-    /// Counts the change as PyTorch does: as a write of the storage.
+    /// Makes this handle a view of what it was, which counts as a write.
     #[track_caller]
-    fn become_view(&mut self, view: osteon_tensor::View, op: &'static str) -> Result<()> {
+    fn become_view(
+        &mut self,
+        op: &'static str,
+        look: impl FnOnce(&Tensor) -> Result<Tensor>,
+    ) -> Result<()> {
+        self.check_writable_in_graph().map_err(|e| e.op(op))?;
+        // A tensor without history is no view made inside `no_grad`, wherever it is turned.
+        let view = if self.requires_grad() {
+            look(self)
+        } else {
+            enable_grad(|| look(self))
+        };
+        let view = view.map_err(|e| e.op(op))?;
         view.storage().record_write(op, Location::caller());
-        self.replace(view);
+        *self = view;
         Ok(())
     }
 
@@ -336,6 +348,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn resize_(&mut self, shape: impl AsRef<[usize]>) -> Result<()> {
+        if self.requires_grad() {
+            return Err(Error::new(
+                Kind::Autograd,
+                "a tensor that requires gradients cannot change its size; detach() it first",
+            )
+            .op("resize_"));
+        }
         if let Some(view) = self.as_view().resized(shape.as_ref())? {
             self.replace(view);
         }
@@ -357,6 +376,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn set_(&mut self, source: &Tensor) -> Result<()> {
+        self.check_writable_in_graph().map_err(|e| e.op("set_"))?;
         let view = self.as_view().set_like(source.as_view())?;
         self.replace(view);
         Ok(())
@@ -382,6 +402,7 @@ impl Tensor {
         sizes: impl AsRef<[usize]>,
         strides: impl AsRef<[usize]>,
     ) -> Result<()> {
+        self.check_writable_in_graph().map_err(|e| e.op("set_"))?;
         let view = self
             .as_view()
             .set_to(storage, offset, sizes.as_ref(), strides.as_ref())?;

@@ -14,6 +14,14 @@ pub enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
+    /// The tensor, if it is one.
+    pub(crate) fn tensor(self) -> Option<&'a Tensor> {
+        match self {
+            Operand::Tensor(t) => Some(t),
+            Operand::Number(_) => None,
+        }
+    }
+
     pub(crate) fn arg(self) -> Arg<'a> {
         match self {
             Operand::Tensor(t) => Arg::View(t.as_view()),

@@ -326,11 +326,30 @@ impl Storage {
         self.0.version.load(Ordering::Relaxed)
     }
 
-    /// Counts one more write, by an operation called from a line.
+    /// Counts a write also for other storages over the same bytes of somebody else's: what was computed
+    /// from them is as outdated.
+    #[cold]
+    fn tell_twins(&self, op: &'static str, site: Site) {
+        let bytes = |s: &Inner| s.ptr().addr()..s.ptr().addr() + s.nbytes();
+        let (mine, state) = (bytes(&self.0), device::of(&self.device()).lock());
+        for twin in state.storages.iter() {
+            let theirs = bytes(twin);
+            if twin.id() != self.id() && theirs.start < mine.end && mine.start < theirs.end {
+                twin.watch.lock().last_write = Some((op, site));
+                twin.version.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Counts one more write, by an operation called from a line. Other storages over the same foreign bytes
+    /// count it too.
     #[inline]
     pub fn record_write(&self, op: &'static str, site: Site) {
         self.0.watch.lock().last_write = Some((op, site));
         self.0.version.fetch_add(1, Ordering::Relaxed);
+        if !matches!(self.0.origin, Origin::Allocated { .. }) {
+            self.tell_twins(op, site);
+        }
         events::push(
             self.0.tick(0),
             Entry {

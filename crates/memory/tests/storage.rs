@@ -402,3 +402,23 @@ fn a_refused_allocation_is_a_report() {
     let text = error.to_string();
     assert!(text.contains("16 TiB on meta for zeros at"), "{text}");
 }
+
+#[test]
+fn a_write_counts_for_every_storage_over_the_same_foreign_bytes() {
+    let owner = Arc::new(std::sync::Mutex::new(vec![0u8; 64]));
+    let start = owner.lock().unwrap().as_mut_ptr();
+    let look = |from: usize, len: usize| {
+        // SAFETY: inside of the vector, which the owner keeps and nobody else touches.
+        unsafe {
+            let (at, owner) = (start.add(from), Box::new(owner.clone()));
+            Storage::from_raw_parts(at, len, false, owner, foreign()).unwrap()
+        }
+    };
+    let (whole, front, back) = (look(0, 64), look(0, 32), look(32, 32));
+    let site = Location::caller();
+    front.record_write("fill_", site);
+    let versions = [&whole, &front, &back].map(Storage::version);
+    assert_eq!(versions, [1, 1, 0]);
+    assert_eq!(whole.last_write(), Some(("fill_", site)));
+    assert_eq!(back.last_write(), None);
+}

@@ -109,6 +109,18 @@ pub(crate) fn check_inference(target: &Tensor) -> Result<()> {
     ))
 }
 
+impl Tensor {
+    /// Checks that a write to this tensor would be allowed here.
+    pub(crate) fn check_writable_in_graph(&self) -> Result<()> {
+        check_inference(self)?;
+        if self.requires_grad() && is_grad_enabled() {
+            check_target(self)
+        } else {
+            Ok(())
+        }
+    }
+}
+
 /// Checks that a write to `target` can be recorded.
 fn check_target(target: &Tensor) -> Result<()> {
     let refuse = |what: String| Err(Error::new(Kind::Autograd, what));

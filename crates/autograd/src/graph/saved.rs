@@ -98,18 +98,22 @@ fn overwritten(saved: &Saved, view: &View, node: &Node) -> Error {
         Saved::Input(_, Some(Edge::Node(maker, k))) => format!("output {k} of {}", maker.op),
         Saved::Input(..) | Saved::Number => "a leaf".into(),
     };
+    let writer = match view.storage().last_write() {
+        Some((op, site)) => format!("{op} at {site} wrote it last"),
+        None => "it was written last through a guard".into(),
+    };
     Error::new(
         Kind::Autograd,
         format!(
-            "one of the variables needed for gradient computation has been modified by an in-place operation: [{} {:?}], which is {what}, \
-             was saved by {} at {} when storage {} was at version {}, and is at version {} now; \
+            "one of the variables needed for gradient computation has been modified by an in-place operation: [{} {:?}], \
+             which is {what}, was saved by {} at {} at version {} of storage {}, and is at version {} now: {writer}; \
              write into a copy() instead, or run backward() before the write",
             type_name(view.dtype()),
             view.shape(),
             node.op,
             node.site,
-            view.storage().id(),
             view.viewer().born(),
+            view.storage().id(),
             view.version(),
         ),
     )
