@@ -425,7 +425,7 @@ impl Tensor {
     /// assert_eq!(w.named("bias").name().as_deref(), Some("bias"));
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    pub fn name(&self) -> Option<std::sync::Arc<str>> {
+    pub fn name(&self) -> Option<osteon_memory::Label> {
         self.view.viewer().label()
     }
 

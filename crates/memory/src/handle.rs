@@ -14,6 +14,11 @@ impl Refs {
         Refs(AtomicUsize::new(1))
     }
 
+    /// How many there are now.
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Whether a handle exists. A walker of a list skips a value that is about to leave it.
     pub(crate) fn is_alive(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0

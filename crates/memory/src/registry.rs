@@ -2,6 +2,7 @@
 
 use crate::events;
 use crate::handle::{Handle, Refs, Shared};
+use crate::label::Label;
 use crate::list::{Linked, Links};
 use crate::scope::{self, ScopeId};
 use crate::storage::{Site, Storage};
@@ -45,7 +46,7 @@ pub(crate) struct Seat {
     role: Role,
     born: u64,
     marks: AtomicU8,
-    label: SpinLock<Option<Arc<str>>>,
+    label: SpinLock<Option<Label>>,
     attachment: OnceLock<Attachment>,
     base: OnceLock<Attachment>,
 }
@@ -156,15 +157,18 @@ impl Viewer {
     }
 
     /// The name it was given.
-    pub fn label(&self) -> Option<Arc<str>> {
+    pub fn label(&self) -> Option<Label> {
         self.0.label.lock().clone()
     }
 
-    /// Gives it a name that every report shows; all its handles have it.
+    /// Gives it a name that every report shows; all its handles have it. Where there is no memory for the name,
+    /// it keeps the one it had.
     pub fn set_label(&self, label: &str) {
         events::label(self.storage(), label);
-        let label = Arc::from(label);
-        *self.0.label.lock() = Some(label);
+        if let Some(label) = Label::new(label) {
+            // The old name goes when the lock is free again.
+            let _old = self.0.label.lock().replace(label);
+        }
     }
 
     /// Room for what the layer above knows about this tensor.
@@ -286,7 +290,7 @@ impl Shared for Seat {
 #[derive(Clone, Debug)]
 pub struct TensorInfo {
     /// The name it was given.
-    pub label: Option<Arc<str>>,
+    pub label: Option<Label>,
     /// The operation that made it.
     pub op: &'static str,
     /// The line that called the operation.

@@ -6,6 +6,7 @@ use crate::device::{self, Stamp};
 use crate::events::copies::{self, CopyReason};
 use crate::events::{self, Entry, Kind as EventKind};
 use crate::handle::{Handle, Refs, Shared};
+use crate::label::Label;
 use crate::list::{Linked, Links, List};
 use crate::oom::Report;
 use crate::registry::{Seat, TensorInfo};
@@ -14,6 +15,7 @@ use crate::sync::{AtomicU64, Ordering, SpinLock};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::collections::TryReserveError;
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
@@ -67,7 +69,7 @@ unsafe impl Sync for Inner {}
 pub(crate) struct Watch {
     pub(crate) viewers: List<Seat>,
     guards: Vec<GuardNote>,
-    label: Option<Arc<str>>,
+    label: Option<Label>,
     last_write: Option<(&'static str, Site)>,
 }
 
@@ -75,6 +77,26 @@ struct GuardNote {
     serial: u64,
     mode: Mode,
     site: Site,
+}
+
+/// Who looks at a storage at one instant; see [`Inner::watched`].
+#[derive(Default)]
+pub(crate) struct Watched {
+    pub(crate) label: Option<Label>,
+    /// Oldest first.
+    pub(crate) tensors: Vec<TensorInfo>,
+    pub(crate) guards: Vec<GuardInfo>,
+    /// Handles to the storage itself.
+    pub(crate) handles: usize,
+}
+
+/// A guard that somebody holds on a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuardInfo {
+    /// For reading or for writing.
+    pub mode: Mode,
+    /// The line that took it.
+    pub site: Site,
 }
 
 /// Who gives the bytes back.
@@ -159,20 +181,56 @@ impl Storage {
     ///
     /// # Errors
     /// Out of memory, with a report; nothing has changed then.
+    #[inline]
     pub fn allocate(
         nbytes: usize,
         device: &Device,
         op: &'static str,
         site: Site,
     ) -> Result<Storage> {
-        let storage = Storage::unlisted(*device, Origin::Allocated { op, site }, false)
-            .map_err(|()| device::no_memory_for_books(device, nbytes).into_error(op, site))?;
-        let adopted = device::of(device).lock().adopt(&storage.0, nbytes);
-        match adopted {
-            Ok(stamp) => storage.0.record(EventKind::Alloc, (op, Some(site)), stamp),
-            Err(report) => return Err(refused(report, nbytes, op, site)),
-        }
-        Ok(storage)
+        Storage::allocate_or(nbytes, device, op, site, || None)
+    }
+
+    /// New bytes for a tensor of this layout and dtype, which a report of full memory names.
+    ///
+    /// # Errors
+    /// As [`Storage::allocate`].
+    #[inline]
+    pub fn allocate_for(
+        layout: &Layout,
+        dtype: DType,
+        device: &Device,
+        op: &'static str,
+        site: Site,
+    ) -> Result<Storage> {
+        // L3 of `Layout`: the product fits.
+        let nbytes = layout.required_len() * dtype.size();
+        Storage::allocate_or(nbytes, device, op, site, || Some((dtype, layout.clone())))
+    }
+
+    #[inline]
+    fn allocate_or(
+        nbytes: usize,
+        device: &Device,
+        op: &'static str,
+        site: Site,
+        wanted: impl FnOnce() -> Option<(DType, Layout)>,
+    ) -> Result<Storage> {
+        let origin = Origin::Allocated { op, site };
+        let report = match Storage::unlisted(*device, origin, false) {
+            Ok(storage) => {
+                let adopted = device::of(device).lock().adopt(&storage.0, nbytes);
+                match adopted {
+                    Ok(stamp) => {
+                        storage.0.record(EventKind::Alloc, (op, Some(site)), stamp);
+                        return Ok(storage);
+                    }
+                    Err(report) => report,
+                }
+            }
+            Err(()) => device::no_memory_for_books(device, nbytes),
+        };
+        Err(report.into_error(op, site, wanted()))
     }
 
     /// Bytes of an owner that is kept alive and can give them as a slice: a mapped file, a
@@ -369,20 +427,23 @@ impl Storage {
     }
 
     /// The name it was given, if any.
-    pub fn label(&self) -> Option<Arc<str>> {
+    pub fn label(&self) -> Option<Label> {
         self.0.watch.lock().label.clone()
     }
 
-    /// Gives it a name that every report shows.
+    /// Gives it a name that every report shows. Where there is no memory for the name, it keeps the one it had.
     pub fn set_label(&self, label: &str) {
         events::label(self, label);
-        let label = Arc::from(label);
-        self.0.watch.lock().label = Some(label);
+        if let Some(label) = Label::new(label) {
+            // The old name goes when the lock is free again.
+            let _old = self.0.watch.lock().label.replace(label);
+        }
     }
 
-    /// The live tensors on these bytes, oldest first, as they are at one instant.
+    /// The live tensors on these bytes, oldest first, as they are at one instant; none where there is no memory
+    /// for the list. [`holders`](crate::holders) tells what else keeps the bytes.
     pub fn tensors(&self) -> Vec<TensorInfo> {
-        self.0.watched().1
+        self.0.watched().map(|w| w.tensors).unwrap_or_default()
     }
 
     /// Whether nobody but this handle's owner holds the storage.
@@ -429,7 +490,7 @@ impl Storage {
                     .record_bytes(EventKind::Free, self.origin().maker(), freed, len);
                 self.0.record(EventKind::Alloc, (op, Some(site)), allocated);
             }
-            Err(report) => return Err(refused(report, nbytes, op, site)),
+            Err(report) => return Err(report.into_error(op, site, None)),
         }
         drop(held);
         // No layout describes more bytes than any machine has, as storages on meta may have.
@@ -537,13 +598,6 @@ impl Storage {
             ),
         )
     }
-}
-
-/// The error of an allocation that failed, which is an event.
-#[cold]
-fn refused(report: Box<Report>, nbytes: usize, op: &'static str, site: Site) -> Error {
-    events::out_of_memory(nbytes, op, site);
-    report.into_error(op, site)
 }
 
 impl fmt::Debug for Storage {
@@ -674,21 +728,26 @@ impl Inner {
         unsafe { &*self.owner.get() }
     }
 
-    /// The label and the live tensors, oldest first, of one instant.
-    pub(crate) fn watched(&self) -> (Option<Arc<str>>, Vec<TensorInfo>) {
+    /// Who looks at the storage at one instant.
+    pub(crate) fn watched(&self) -> Result<Watched, TryReserveError> {
+        let mut watched = Watched::default();
         let watch = self.watch.lock();
-        let label = watch.label.clone();
-        let mut list = Vec::with_capacity(watch.viewers.len());
-        list.extend(
-            watch
-                .viewers
-                .iter()
-                .filter(|v| v.is_alive())
-                .map(Seat::info),
-        );
+        watched.tensors.try_reserve_exact(watch.viewers.len())?;
+        watched.guards.try_reserve_exact(watch.guards.len())?;
+        let tensors = watch.viewers.iter().filter(|v| v.is_alive());
+        watched.tensors.extend(tensors.map(Seat::info));
+        let guards = watch.guards.iter();
+        watched.guards.extend(guards.map(|g| GuardInfo {
+            mode: g.mode,
+            site: g.site,
+        }));
+        watched.label = watch.label.clone();
+        // Each tensor and each guard has a handle of its own.
+        let known = watch.viewers.len() + watched.guards.len();
+        watched.handles = self.refs.count().saturating_sub(known);
         drop(watch);
-        list.reverse();
-        (label, list)
+        watched.tensors.reverse();
+        Ok(watched)
     }
 }
 

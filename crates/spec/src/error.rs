@@ -64,7 +64,10 @@ pub enum Kind {
 /// What an out-of-memory error knows: `Display` for people, JSON for programs.
 pub trait OomReport: fmt::Display + Send + Sync {
     /// The report as one JSON object.
-    fn to_json(&self) -> String;
+    ///
+    /// # Errors
+    /// Out of memory.
+    fn to_json(&self) -> Result<String>;
 }
 
 impl Error {
@@ -80,10 +83,11 @@ impl Error {
         }))
     }
 
-    /// An out-of-memory error with its report.
+    /// An out-of-memory error. Its message is its report, written when it is shown: no text is made while
+    /// memory is full.
     #[cold]
-    pub fn out_of_memory(message: impl Into<String>, report: Box<dyn OomReport>) -> Error {
-        let mut e = Error::new(Kind::OutOfMemory, message);
+    pub fn out_of_memory(report: Box<dyn OomReport>) -> Error {
+        let mut e = Error::new(Kind::OutOfMemory, String::new());
         e.0.report = Some(report);
         e
     }
@@ -152,6 +156,9 @@ predicates! {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(report) = &self.0.report {
+            return write!(f, "{}{report}", self.0.message);
+        }
         if let Some(op) = self.0.op {
             write!(f, "{op}: ")?;
         }

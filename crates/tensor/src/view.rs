@@ -31,7 +31,7 @@ impl View {
     #[inline]
     pub fn alloc(layout: Layout, dtype: DType, device: &Device, op: &'static str) -> Result<View> {
         let site = Location::caller();
-        let storage = Storage::allocate(layout.required_len() * dtype.size(), device, op, site)?;
+        let storage = Storage::allocate_for(&layout, dtype, device, op, site)?;
         Viewer::register(storage, layout, dtype, op, site, Role::Tensor).map(View)
     }
 
