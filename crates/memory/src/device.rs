@@ -89,6 +89,17 @@ impl State {
         self.pool().stats()
     }
 
+    /// Takes memory from another source from now on; `Err` while blocks of the present one are in use.
+    pub(crate) fn set_source(&mut self, source: Box<dyn RawMemory>) -> Result<(), u64> {
+        match self.stats().allocation.all.current {
+            0 => {
+                self.pool = Some(Pool::new(source));
+                Ok(())
+            }
+            live => Err(live),
+        }
+    }
+
     /// Gives a new storage its bytes and enters it in the list.
     #[inline]
     pub(crate) fn adopt(&mut self, storage: &Inner, nbytes: usize) -> Result<Stamp, Box<Report>> {
@@ -190,7 +201,7 @@ impl State {
 
     #[cold]
     pub(crate) fn report(&mut self, error: AllocError) -> Box<Report> {
-        Box::new(Report::new(self.device, error, self.pool()))
+        Box::new(Report::new(self.device, error, self))
     }
 }
 

@@ -11,6 +11,8 @@ mod handle;
 mod hold;
 #[cfg(all(test, loom))]
 mod interleavings;
+mod json;
+mod label;
 mod list;
 mod map;
 mod oom;
@@ -33,8 +35,9 @@ pub use block::{AllocError, AllocReason, Block, BlockInfo, BlockState, FreeInfo,
 pub use events::copies::CopyReason;
 pub use events::{Event, EventKind, Recent, recent};
 pub use hold::{Held, hold};
+pub use label::Label;
 pub use map::{
-    DiffEntry, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated,
+    Group, HeldBy, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated,
     reserved, reset_peak, set_limit, stats,
 };
 pub use os::SystemMemory;
@@ -43,7 +46,7 @@ pub use raw::{RawError, RawMemory};
 pub use registry::{Attachment, Role, TensorInfo, Viewer};
 pub use scope::{Scope, ScopeId, scope};
 pub use stats::{MemoryStats, Stat, StatByPool};
-pub use storage::{Origin, Site, Storage, StorageGuard};
+pub use storage::{GuardInfo, Origin, Site, Storage, StorageGuard};
 pub use text::{Bytes, bytes};
 
 /// The copy log.

@@ -75,7 +75,8 @@ impl Paths {
             }
         };
         let path = self.path(id);
-        self.by_name.insert((outer, &path[path.len() - name.len()..]), id);
+        self.by_name
+            .insert((outer, &path[path.len() - name.len()..]), id);
         Ok(id)
     }
 }

@@ -83,6 +83,7 @@ struct GuardNote {
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) label: Option<Label>,
+    pub(crate) last_write: Option<(&'static str, Site)>,
     /// Oldest first.
     pub(crate) tensors: Vec<TensorInfo>,
     pub(crate) guards: Vec<GuardInfo>,
@@ -742,6 +743,7 @@ impl Inner {
             site: g.site,
         }));
         watched.label = watch.label.clone();
+        watched.last_write = watch.last_write;
         // Each tensor and each guard has a handle of its own.
         let known = watch.viewers.len() + watched.guards.len();
         watched.handles = self.refs.count().saturating_sub(known);

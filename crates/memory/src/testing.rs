@@ -4,8 +4,38 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::device;
 use crate::os::SystemMemory;
 use crate::raw::{RawError, RawMemory};
+use osteon_spec::{Device, Error, Kind, Result};
+
+/// Makes the allocator of a device take its memory from another source: an [`Arena`] for a machine that is small, or
+/// that takes nothing back. Statistics and limits start anew.
+///
+/// ```
+/// use osteon_memory::{Storage, set_limit, testing};
+/// use osteon_spec::Device;
+/// let (cpu, here) = (Device::cpu(), std::panic::Location::caller());
+/// testing::set_memory(&cpu, testing::Arena::new(2 << 20))?;
+/// let fits = Storage::allocate(2 << 20, &cpu, "test", here)?;
+/// assert!(Storage::allocate(1 << 20, &cpu, "test", here).unwrap_err().is_out_of_memory());
+/// // Not while anything lives in it.
+/// assert!(testing::set_memory(&cpu, testing::Arena::new(4 << 20)).is_err());
+/// # drop(fits);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Kind::Value`] while storages have blocks on the device.
+pub fn set_memory(device: &Device, source: impl RawMemory + 'static) -> Result<()> {
+    let set = device::of(device).lock().set_source(Box::new(source));
+    set.map_err(|live| {
+        Error::new(
+            Kind::Value,
+            format!("{live} storages have their bytes from the present memory of {device}; drop them first"),
+        )
+    })
+}
 
 /// One fixed region as a source of memory.
 ///

@@ -1,5 +1,6 @@
 //! How reports write numbers and lines.
 
+use std::collections::TryReserveError;
 use std::fmt::{self, Write};
 
 /// A number of bytes for people: exact below 1 KiB, then three digits in binary units.
@@ -51,7 +52,32 @@ fn padded(f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
         Some(fmt::Alignment::Center) => left / 2,
         _ => 0,
     };
-    write!(f, "{:before$}{text}{:after$}", "", "", after = left - before)
+    write!(
+        f,
+        "{:before$}{text}{:after$}",
+        "",
+        "",
+        after = left - before
+    )
+}
+
+/// `format!` that says so when there is no memory for the text.
+pub(crate) fn try_string(text: fmt::Arguments<'_>) -> Result<String, TryReserveError> {
+    struct Out(String, Option<TryReserveError>);
+    impl Write for Out {
+        fn write_str(&mut self, s: &str) -> fmt::Result {
+            self.0.try_reserve(s.len()).map_err(|e| {
+                self.1 = Some(e);
+                fmt::Error
+            })?;
+            self.0.push_str(s);
+            Ok(())
+        }
+    }
+    let mut out = Out(String::new(), None);
+    // A value whose `Display` fails shows as far as it came.
+    let _ = out.write_fmt(text);
+    out.1.map_or(Ok(out.0), Err)
 }
 
 /// One of something, or several.
@@ -68,7 +94,7 @@ impl fmt::Display for Count<'_> {
 pub(crate) const WIDTH: usize = 100;
 
 /// The columns that a text takes on a terminal.
-fn columns(text: fmt::Arguments<'_>) -> usize {
+pub(crate) fn columns(text: fmt::Arguments<'_>) -> usize {
     let mut counted = Clip::new(Nothing, usize::MAX, usize::MAX);
     // Counting does not fail, and a value whose `Display` fails shows as far as it came.
     let _ = counted.write_fmt(text);
@@ -229,7 +255,10 @@ mod tests {
         let fits = Parts(&[&long, &"y".repeat(36)]).to_string();
         assert_eq!(fits.lines().map(str::len).collect::<Vec<_>>(), [100]);
         let breaks = Parts(&[&long, &"y".repeat(37), "z"]).to_string();
-        assert_eq!(breaks.lines().map(str::len).collect::<Vec<_>>(), [62, 6 + 37 + 3]);
+        assert_eq!(
+            breaks.lines().map(str::len).collect::<Vec<_>>(),
+            [62, 6 + 37 + 3]
+        );
         assert!(breaks.lines().nth(1).unwrap().starts_with("      y"));
         // The middle of a path goes; the operation and the line stay.
         let path = format!("zeros at /home/{}/src/main.rs:12", "deep/".repeat(40));
@@ -239,7 +268,10 @@ mod tests {
         assert!(line.starts_with("  zeros at /home/deep/") && line.ends_with("/src/main.rs:12"));
         // Wide characters take two columns, and what would break a line is shown.
         let wide = Parts(&[&"权".repeat(70), "a\nb\u{202e}"]).to_string();
-        assert!(wide.lines().all(|l| l.chars().map(columns_of).sum::<usize>() <= 100));
+        assert!(
+            wide.lines()
+                .all(|l| l.chars().map(columns_of).sum::<usize>() <= 100)
+        );
         assert!(wide.ends_with("\n      a\\u{a}b\\u{202e}\n"), "{wide}");
     }
 }

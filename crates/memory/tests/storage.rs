@@ -388,19 +388,19 @@ fn a_refused_allocation_is_a_report() {
     let error = Storage::allocate(1 << 44, &device, "zeros", Location::caller()).unwrap_err();
     set_limit(&device, None);
     assert!(error.is_out_of_memory());
-    let json: serde_json::Value =
-        serde_json::from_str(&error.oom_report().unwrap().to_json()).unwrap();
-    assert_eq!(json["requested"], 1u64 << 44);
+    let json = error.oom_report().unwrap().to_json().unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["request"]["bytes"], 1u64 << 44);
     assert_eq!(json["limit"], limit);
-    assert_eq!(json["op"], "zeros");
+    assert_eq!(json["request"]["op"], "zeros");
     assert!(
-        json["site"]
+        json["request"]["site"]
             .as_str()
             .unwrap()
             .contains(&format!("storage.rs:{line}:"))
     );
     let text = error.to_string();
-    assert!(text.contains("16 TiB on meta for zeros at"), "{text}");
+    assert!(text.contains("16 TiB on meta  for zeros at"), "{text}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub use osteon_tensor::{Data, Number, ReadGuard, WriteGuard};
 pub mod memory {
     pub use osteon_memory::picture;
     pub use osteon_memory::{
-        Bytes, DiffEntry, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId, Stat, StatByPool,
+        Bytes, Group, GuardInfo, HeldBy, Label, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId, Stat, StatByPool,
         StorageInfo, TensorInfo, allocated, bytes, empty_cache, map, max_allocated, reserved,
         reset_peak, scope, set_limit, stats,
     };

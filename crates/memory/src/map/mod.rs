@@ -1,19 +1,28 @@
 //! What is in memory now: storages, the tensors on them, and the bytes that nothing reaches.
 
-use crate::device;
+mod diff;
+mod draw;
+mod group;
+mod json;
+mod text;
+
+pub use diff::MapDiff;
+pub use group::{Group, HeldBy};
+
+pub(crate) use group::{By, Line, groups};
+pub(crate) use text::{Listed, write_groups};
+
+use crate::device::{self, State};
 use crate::events;
-use crate::picture::{Picture, StorageEntry, TensorEntry};
+use crate::label::Label;
+use crate::picture::Picture;
 use crate::registry::{Role, TensorInfo};
 use crate::scope::ScopeId;
 use crate::stats::MemoryStats;
-use crate::storage::{Inner, Origin, Owner};
-use crate::text::bytes;
+use crate::storage::{GuardInfo, Inner, Origin, Owner, Site};
 use osteon_spec::{Device, Placed, Result, reached_bytes};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::TryReserveError;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Bytes of the blocks that storages on this device hold now, rounding included
 /// (`allocated_bytes.all.current`).
@@ -55,7 +64,7 @@ pub fn set_limit(device: &Device, limit: Option<usize>) {
 }
 
 /// What is in memory at one moment; see [`map()`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MemoryMap {
     /// Every live storage of every device, oldest first.
     pub storages: Vec<StorageInfo>,
@@ -63,6 +72,8 @@ pub struct MemoryMap {
     pub allocated: u64,
     /// Bytes that the allocators hold from the system.
     pub reserved: u64,
+    /// How many storages are not listed because there was no memory for the list. Their blocks are counted.
+    pub omitted: usize,
 }
 
 /// One storage of a [`MemoryMap`].
@@ -71,7 +82,7 @@ pub struct StorageInfo {
     /// Its id.
     pub id: u64,
     /// The name it was given.
-    pub label: Option<Arc<str>>,
+    pub label: Option<Label>,
     /// Its bytes.
     pub nbytes: usize,
     /// The bytes of its block, rounding included; 0 when the bytes are somebody else's.
@@ -84,69 +95,51 @@ pub struct StorageInfo {
     pub scope: ScopeId,
     /// How often it was written.
     pub version: u64,
+    /// The operation that wrote it last, and the line that called it.
+    pub last_write: Option<(&'static str, Site)>,
     /// The live tensors on it, oldest first.
     pub tensors: Vec<TensorInfo>,
+    /// The guards that are held on it.
+    pub guards: Vec<GuardInfo>,
+    /// Handles to the storage itself, besides those of its tensors and guards.
+    pub handles: usize,
 }
 
 /// Everything in memory now, on every device: storages → tensors, and the bytes that nothing reaches.
 ///
 /// Other threads go on: each storage's entry is exact at one instant, and the totals are those of the
 /// allocator at the instant of the list, so that the sum of the entries' `allocated` is
-/// [`MemoryMap::allocated`]. Takes the device's lock while it copies the entries: allocations wait.
+/// [`MemoryMap::allocated`]. Takes the device's lock while it copies the entries: allocations wait. Where there is
+/// no memory for all of them, [`MemoryMap::omitted`] says how many are missing.
 pub fn map() -> MemoryMap {
-    let mut map = MemoryMap {
-        storages: Vec::new(),
-        allocated: 0,
-        reserved: 0,
-    };
+    let mut map = MemoryMap::default();
     for memory in device::all() {
-        let mut state = memory.lock();
-        map.storages.reserve(state.storages.len());
-        let first = map.storages.len();
-        map.storages.extend(state.storages.iter().map(|s| {
-            // SAFETY: the device's lock is held.
-            let owner = unsafe { s.owner() };
-            StorageInfo::new(s, owner)
-        }));
-        map.storages[first..].reverse();
-        let stats = state.stats();
-        map.allocated += stats.allocated_bytes.all.current;
-        map.reserved += stats.reserved_bytes.all.current;
+        map.add(&mut memory.lock());
     }
-    map.storages.sort_by_key(|s| s.id);
+    map.storages.sort_unstable_by_key(|s| s.id);
     map
 }
 
-impl StorageInfo {
-    fn new(storage: &Inner, owner: &Owner) -> StorageInfo {
-        let (label, tensors) = storage.watched();
-        StorageInfo {
-            id: storage.id(),
-            label,
-            nbytes: storage.nbytes(),
-            allocated: match owner {
-                Owner::Pool(block) => block.size(),
-                _ => 0,
-            },
-            device: storage.device(),
-            origin: storage.origin().clone(),
-            scope: storage.scope(),
-            version: storage.version(),
-            tensors,
-        }
-    }
-
-    /// Bytes that some tensor reaches.
-    ///
-    /// # Errors
-    /// Out of memory, for tensors that interleave.
-    pub fn reached_bytes(&self) -> Result<usize> {
-        reached_bytes(&self.tensors.iter().map(placed).collect::<Vec<_>>())
-    }
-}
-
 impl MemoryMap {
-    /// The bytes of all storages, without rounding.
+    /// Adds what is on a device, in no order.
+    pub(crate) fn add(&mut self, state: &mut State) {
+        let listed = state.storages.len();
+        let before = self.storages.len();
+        // What cannot be listed at all is listed nowhere.
+        if self.storages.try_reserve(listed).is_ok() {
+            let entries = state.storages.iter().filter_map(|s| {
+                // SAFETY: the device's lock is held.
+                StorageInfo::new(s, unsafe { s.owner() }).ok()
+            });
+            self.storages.extend(entries);
+        }
+        self.omitted += listed - (self.storages.len() - before);
+        let stats = state.stats();
+        self.allocated += stats.allocated_bytes.all.current;
+        self.reserved += stats.reserved_bytes.all.current;
+    }
+
+    /// The bytes of all storages that are listed, without rounding.
     pub fn requested(&self) -> u64 {
         self.storages.iter().map(|s| s.nbytes as u64).sum()
     }
@@ -159,27 +152,36 @@ impl MemoryMap {
             .map(|i| &self.storages[i])
     }
 
+    /// Bytes that only the graph of derivatives keeps, by the operation and line that saved them: most first.
+    ///
+    /// A storage counts with the first tensor that was saved of it, and not at all while a tensor of the program
+    /// is on it.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn graph(&self) -> Result<Vec<Group>> {
+        let kept = self
+            .storages
+            .iter()
+            .filter(|s| matches!(s.held_by(), HeldBy::Graph { .. }));
+        groups(kept.map(|s| (s, 1)), By::Saver).map_err(|_| no_memory("graph's bytes"))
+    }
+
+    /// The storages by name, scope, line and what keeps them: most bytes first.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn groups(&self) -> Result<Vec<Group>> {
+        let all = self.storages.iter().map(|s| (s, 1));
+        groups(all, By::Holder).map_err(|_| no_memory("groups of storages"))
+    }
+
     /// As JSON; every number is defined in docs/memory-map.md.
     ///
     /// # Errors
     /// Out of memory.
-    pub fn to_json(&self) -> Result<Value> {
-        let storages = self
-            .storages
-            .iter()
-            .map(StorageInfo::to_json)
-            .collect::<Result<Vec<_>>>()?;
-        Ok(json!({
-            "schema": 1,
-            "totals": {
-                "allocated": self.allocated,
-                "reserved": self.reserved,
-                "requested": self.requested(),
-                "storages": self.storages.len(),
-                "tensors": self.storages.iter().map(|s| s.tensors.len()).sum::<usize>(),
-            },
-            "storages": storages,
-        }))
+    pub fn to_json(&self) -> Result<String> {
+        crate::json::to_string(self, "memory map")
     }
 
     /// As a picture, to be written as one HTML file.
@@ -187,15 +189,7 @@ impl MemoryMap {
     /// # Errors
     /// Out of memory.
     pub fn picture(&self) -> Result<Picture> {
-        let entries = self
-            .storages
-            .iter()
-            .map(StorageInfo::entry)
-            .collect::<Result<Vec<_>>>()?;
-        let mut picture = Picture::new("Memory map", "live tensors and their storages", entries)?;
-        picture.totals.allocated = Some(self.allocated);
-        picture.totals.reserved = Some(self.reserved);
-        Ok(picture)
+        draw::picture(self)
     }
 
     /// Writes the picture: tensors → storages to scale, in one HTML file that needs no network.
@@ -206,179 +200,107 @@ impl MemoryMap {
         self.picture()?.write_html(path.as_ref())
     }
 
-    /// What changed since an earlier map, by the line and the label of the storages: largest growth
-    /// first.
+    /// What changed since an earlier map, by the name, scope and line of the storages: largest growth first.
     pub fn diff(&self, earlier: &MemoryMap) -> MapDiff {
-        let mut groups: BTreeMap<(String, String), DiffEntry> = BTreeMap::new();
-        for (map, sign) in [(earlier, -1), (self, 1)] {
-            for s in &map.storages {
-                let (origin, label) = (s.origin.to_string(), s.name().unwrap_or_default());
-                let entry = groups
-                    .entry((origin.clone(), label.to_string()))
-                    .or_insert_with(|| DiffEntry {
-                        origin,
-                        label: label.to_string(),
-                        storages: 0,
-                        bytes: 0,
-                    });
-                entry.storages += sign;
-                entry.bytes += sign * s.nbytes as i64;
-            }
-        }
-        let mut entries: Vec<_> = groups.into_values().collect();
-        entries.retain(|e| e.storages != 0 || e.bytes != 0);
-        entries.sort_by_key(|e| -e.bytes);
-        MapDiff { entries }
+        MapDiff::between(earlier, self)
     }
+}
+
+/// The error of a report that could not be held.
+#[cold]
+pub(crate) fn no_memory(what: &str) -> osteon_spec::Error {
+    osteon_spec::Error::new(
+        osteon_spec::Kind::OutOfMemory,
+        format!("no memory to list the {what}"),
+    )
 }
 
 impl StorageInfo {
+    fn new(storage: &Inner, owner: &Owner) -> Result<StorageInfo, TryReserveError> {
+        let watched = storage.watched()?;
+        Ok(StorageInfo {
+            id: storage.id(),
+            label: watched.label,
+            nbytes: storage.nbytes(),
+            allocated: match owner {
+                Owner::Pool(block) => block.size(),
+                _ => 0,
+            },
+            device: storage.device(),
+            origin: storage.origin().clone(),
+            scope: storage.scope(),
+            version: storage.version(),
+            last_write: watched.last_write,
+            tensors: watched.tensors,
+            guards: watched.guards,
+            handles: watched.handles,
+        })
+    }
+
+    /// Bytes that some tensor reaches.
+    ///
+    /// # Errors
+    /// Out of memory, for tensors that interleave.
+    pub fn reached_bytes(&self) -> Result<usize> {
+        if let [only] = &self.tensors[..] {
+            return reached_bytes(&[placed(only)]);
+        }
+        let mut list = Vec::new();
+        list.try_reserve_exact(self.tensors.len())
+            .map_err(|_| no_memory("tensors of a storage"))?;
+        list.extend(self.tensors.iter().map(placed));
+        reached_bytes(&list)
+    }
+
+    /// What keeps it alive, in one word: the first of the tensors of the program, or else their views, or else what
+    /// the graph saved, or else guards, or else handles.
+    pub fn held_by(&self) -> HeldBy {
+        let first = |role| self.tensors.iter().find(|t| t.role == role);
+        if first(Role::Tensor).is_some() {
+            HeldBy::Tensor
+        } else if let Some(t) = first(Role::View) {
+            HeldBy::View {
+                op: t.op,
+                site: t.site,
+            }
+        } else if let Some(t) = first(Role::Saved) {
+            HeldBy::Graph {
+                op: t.op,
+                site: t.site,
+            }
+        } else if let Some(guard) = self.guards.first() {
+            HeldBy::Guard { site: guard.site }
+        } else {
+            HeldBy::Handle
+        }
+    }
+
+    /// Bytes of its block that would be free if each of its tensors were replaced by its `compact()`: the block, less
+    /// a copy of each tensor's elements. 0 while the graph, a guard or a handle keeps the block anyway, or where there
+    /// is none.
+    pub fn compact_frees(&self) -> usize {
+        let can = |t: &TensorInfo| matches!(t.role, Role::Tensor | Role::View);
+        if self.tensors.is_empty()
+            || !self.tensors.iter().all(can)
+            || !self.guards.is_empty()
+            || self.handles > 0
+        {
+            return 0;
+        }
+        let copies = self.tensors.iter().try_fold(0usize, |sum, t| {
+            let elements: usize = t.layout.sizes().iter().product();
+            sum.checked_add(elements.checked_mul(t.dtype.size())?)
+        });
+        copies.map_or(0, |copies| self.allocated.saturating_sub(copies))
+    }
+
     /// Its own label, or that of its first labelled tensor.
-    fn name(&self) -> Option<&str> {
-        let tensors = || self.tensors.iter().find_map(|t| t.label.as_deref());
-        self.label.as_deref().or_else(tensors)
-    }
-
-    fn to_json(&self) -> Result<Value> {
-        let tensors = self.tensors.iter().map(|t| {
-            Ok(json!({
-                "label": t.label.as_deref(),
-                "op": t.op,
-                "site": t.site.to_string(),
-                "scope": &*t.scope.path(),
-                "view": t.role == Role::View,
-                "saved": t.role == Role::Saved,
-                "dtype": t.dtype.name(),
-                "shape": t.layout.sizes(),
-                "stride": t.layout.strides(),
-                "offset": t.layout.offset(),
-                "reached_bytes": reached_bytes(&[placed(t)])?,
-            }))
-        });
-        Ok(json!({
-            "id": self.id,
-            "label": self.label.as_deref(),
-            "nbytes": self.nbytes,
-            "allocated": self.allocated,
-            "device": self.device.to_string(),
-            "origin": self.origin.to_string(),
-            "scope": &*self.scope.path(),
-            "version": self.version,
-            "reached_bytes": self.reached_bytes()?,
-            "tensors": tensors.collect::<Result<Vec<_>>>()?,
-        }))
-    }
-
-    fn entry(&self) -> Result<StorageEntry> {
-        let tensors = self.tensors.iter().map(|t| {
-            let entry = TensorEntry::new(t.dtype, &t.layout)?;
-            Ok(TensorEntry {
-                name: t.label.as_deref().map(str::to_owned),
-                op: Some(t.op.to_owned()),
-                site: Some(t.site.to_string()),
-                view: t.role == Role::View,
-                ..entry
-            })
-        });
-        let tensors = tensors.collect::<Result<Vec<_>>>()?;
-        let mut entry = StorageEntry::new(
-            self.id,
-            self.nbytes as u64,
-            self.device,
-            self.origin.to_string(),
-            tensors,
-        )?;
-        entry.label = self.label.as_deref().map(str::to_owned);
-        Ok(entry)
+    pub fn name(&self) -> Option<&Label> {
+        let tensors = || self.tensors.iter().find_map(|t| t.label.as_ref());
+        self.label.as_ref().or_else(tensors)
     }
 }
 
-fn placed(t: &TensorInfo) -> Placed<'_> {
+pub(crate) fn placed(t: &TensorInfo) -> Placed<'_> {
     Placed::new(&t.layout, t.dtype.size())
-}
-
-/// A table: storages by bytes that nothing reaches, then by size, each with its tensors.
-impl fmt::Display for MemoryMap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tensors: usize = self.storages.iter().map(|s| s.tensors.len()).sum();
-        writeln!(
-            f,
-            "{} tensors on {} storages: {} asked for, {} allocated, {} reserved",
-            tensors,
-            self.storages.len(),
-            bytes(self.requested()),
-            bytes(self.allocated),
-            bytes(self.reserved),
-        )?;
-        let mut rows: Vec<_> = self
-            .storages
-            .iter()
-            .map(|s| {
-                (
-                    s.nbytes - s.reached_bytes().unwrap_or(s.nbytes).min(s.nbytes),
-                    s,
-                )
-            })
-            .collect();
-        rows.sort_by_key(|(waste, s)| std::cmp::Reverse((*waste, s.nbytes)));
-        for (waste, s) in rows {
-            write!(f, "storage {}  {}", s.id, bytes(s.nbytes as u64))?;
-            if let Some(label) = &s.label {
-                write!(f, "  \"{label}\"")?;
-            }
-            write!(f, "  {}", s.origin)?;
-            if waste > 0 {
-                write!(f, "  ({} reached by no tensor)", bytes(waste as u64))?;
-            }
-            writeln!(f)?;
-            for t in &s.tensors {
-                write!(f, "    ")?;
-                if let Some(label) = &t.label {
-                    write!(f, "\"{label}\" ")?;
-                }
-                writeln!(f, "{} {}  {} at {}", t.dtype, t.layout, t.op, t.site)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What changed between two maps; see [`MemoryMap::diff`].
-#[derive(Clone, Debug)]
-pub struct MapDiff {
-    /// One for each line and label, largest growth first.
-    pub entries: Vec<DiffEntry>,
-}
-
-/// Storages of one line and label in a [`MapDiff`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiffEntry {
-    /// The operation and line that made them.
-    pub origin: String,
-    /// Their label, or their tensors'; empty where there is none.
-    pub label: String,
-    /// How many more there are, or fewer.
-    pub storages: i64,
-    /// How many more bytes, or fewer.
-    pub bytes: i64,
-}
-
-/// One line for each entry.
-impl fmt::Display for MapDiff {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for e in &self.entries {
-            let sign = if e.bytes < 0 { '-' } else { '+' };
-            write!(
-                f,
-                "{sign}{}  {:+} storages",
-                bytes(e.bytes.unsigned_abs()),
-                e.storages
-            )?;
-            if !e.label.is_empty() {
-                write!(f, "  \"{}\"", e.label)?;
-            }
-            writeln!(f, "  {}", e.origin)?;
-        }
-        Ok(())
-    }
 }

@@ -41,6 +41,9 @@ pub struct Picture {
     pub subtitle: String,
     /// Sums over the storages.
     pub totals: Totals,
+    /// What the graph of derivatives alone keeps, by who saved it: most bytes first.
+    #[serde(default)]
+    pub graph: Vec<Saver>,
     /// The storages, in the order in which they are given.
     pub storages: Vec<StorageEntry>,
 }
@@ -73,6 +76,19 @@ pub struct Totals {
     pub reached: u64,
     /// Bytes that no tensor reaches: `requested - reached`.
     pub unreached: u64,
+}
+
+/// An operation whose backward pass needs storages that nothing else keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saver {
+    /// The operation.
+    pub op: String,
+    /// The line that called it.
+    pub site: Option<String>,
+    /// How many storages it keeps.
+    pub storages: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// One storage and the tensors that look at it.
@@ -208,6 +224,7 @@ impl Picture {
             title: title.into(),
             subtitle: subtitle.into(),
             totals,
+            graph: Vec::new(),
             storages,
         })
     }

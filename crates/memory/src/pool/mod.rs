@@ -12,6 +12,7 @@ mod check;
 mod fit;
 mod list;
 mod release;
+mod room;
 mod small;
 mod space;
 mod walk;
@@ -29,6 +30,7 @@ use small::{Small, Taken};
 use space::{PAGE, Range, Space, State};
 
 pub use check::pool_is_valid;
+pub(crate) use room::Window;
 pub use small::SMALL_MAX;
 pub use walk::SegmentInfo;
 

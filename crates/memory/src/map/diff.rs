@@ -1,0 +1,45 @@
+//! What changed between two maps.
+
+use super::{By, Group, Listed, MemoryMap, groups, write_groups};
+use osteon_spec::Result;
+use std::fmt;
+
+/// What changed between two maps; see [`MemoryMap::diff`] and [`diff`](crate::diff).
+#[derive(Clone, Debug)]
+pub struct MapDiff {
+    /// One for each name, scope and line of which there are more or fewer storages or bytes; largest growth first.
+    pub entries: Vec<Group>,
+    /// Whether all of both maps was compared: there was memory to list and to sort it.
+    pub complete: bool,
+}
+
+impl MapDiff {
+    pub(crate) fn between(earlier: &MemoryMap, later: &MemoryMap) -> MapDiff {
+        let before = earlier.storages.iter().map(|s| (s, -1));
+        let after = later.storages.iter().map(|s| (s, 1));
+        let listed = groups(before.chain(after), By::Name);
+        let complete = listed.is_ok() && earlier.omitted == 0 && later.omitted == 0;
+        let mut entries = listed.unwrap_or_default();
+        entries.retain(|g| g.storages != 0 || g.bytes != 0);
+        entries.sort_unstable_by_key(|g| (-g.bytes, -g.storages, g.newest));
+        MapDiff { entries, complete }
+    }
+
+    /// As JSON; every number is defined in docs/memory.md.
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn to_json(&self) -> Result<String> {
+        crate::json::to_string(self, "difference")
+    }
+}
+
+/// An entry for each name, scope and line.
+impl fmt::Display for MapDiff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.complete {
+            writeln!(f, "(there was no memory to list everything)")?;
+        }
+        write_groups(f, &self.entries, Listed::Difference)
+    }
+}
