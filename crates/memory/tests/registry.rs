@@ -280,7 +280,7 @@ fn a_panic_in_a_drop_leaves_the_registry_whole() {
         .unwrap()
     };
     let (bomb, stays) = (look(), look());
-    assert!(bomb.attachment().set(Arc::new(Bomb)).is_ok());
+    assert!(bomb.attachment().set(std::sync::Arc::new(Bomb)).is_ok());
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(bomb)));
     assert!(caught.is_err());
     assert_eq!(storage.tensors().len(), 1);
