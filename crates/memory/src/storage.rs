@@ -8,7 +8,6 @@ use crate::events::{self, Entry, Kind as EventKind};
 use crate::handle::{Handle, Refs, Shared};
 use crate::label::Label;
 use crate::list::{Linked, Links, List};
-use crate::oom::Report;
 use crate::registry::{Seat, TensorInfo};
 use crate::scope::{self, ScopeId};
 use crate::sync::{AtomicU64, Ordering, SpinLock};

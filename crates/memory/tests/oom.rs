@@ -44,12 +44,18 @@ fn json(error: &Error) -> Value {
     serde_json::from_str(&error.oom_report().unwrap().to_json().unwrap()).unwrap()
 }
 
-/// The report, in which `$line` is `file:line` of a line of this file.
+/// The report, without the events before it, of which the last is an allocation here.
 #[track_caller]
 fn check(error: &Error, expected: &str) {
     let text = error.to_string();
-    assert_eq!(text, expected, "\n{text}\n");
+    let (before, rest) = text.split_once("last events:\n").expect("events");
+    let (events, after) = rest.split_once("what helps: ").expect("advice");
+    let report = format!("{before}what helps: {after}");
+    assert_eq!(report, expected, "\n{text}\n");
     assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+    let last = events.lines().last().unwrap();
+    assert!((1..=8).contains(&events.lines().count()), "{text}");
+    assert!(last.starts_with("  ") && last.contains(HERE), "{text}");
     assert!(error.is_out_of_memory());
 }
 
@@ -130,6 +136,9 @@ what helps: make what lives long before what comes and goes, not between"
     assert_eq!(json["request"]["dtype"], "float32");
     assert_eq!(json["request"]["shape"], serde_json::json!([25, MIB]));
     assert_eq!(json["verdict"], "fragmentation");
+    let events = json["events"].as_array().unwrap();
+    let kinds: Vec<_> = events.iter().map(|e| e["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["free"; 8]);
     assert_eq!(json["largest_free"]["bytes"], 16 * MIB);
     assert_eq!(json["largest_free"]["above"]["storage"], first);
     assert_eq!(json["limit"], Value::Null);
@@ -153,20 +162,13 @@ what helps: make what lives long before what comes and goes, not between"
 fn a_limit_set_too_low() {
     let _alone = device(None);
     set_limit(&CPU, Some(64 * MIB));
-    let weights = {
-        let _in = scope("encoder.3");
-        let at = line!() + 1;
-        (
-            [10, 11].map(|i| {
-                let t = tensor(20 * MIB);
-                t.set_label(&format!("layer.{i}.weight"));
-                t
-            }),
-            at,
-        )
-    };
+    let inside = scope("encoder.3");
+    let at = line!() + 1;
+    let weights = [10, 11].map(|_| tensor(20 * MIB));
+    weights[0].set_label("layer.10.weight");
+    weights[1].set_label("layer.11.weight");
+    drop(inside);
     let (line, error) = (line!(), make(40 * MIB).unwrap_err());
-    let at = weights.1;
     check(
         &error,
         &format!(
@@ -287,7 +289,8 @@ fn small_holders_are_summed() {
         t.set_label(name);
         kept.push(t);
     }
-    let text = make(1024 * MIB).unwrap_err().to_string();
+    let error = make(1024 * MIB).unwrap_err().to_string();
+    let (text, _) = error.split_once("last events:").unwrap();
     assert!(
         text.contains("\"h\"  zeros at") && !text.contains("\"i\""),
         "{text}"

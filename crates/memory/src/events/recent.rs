@@ -6,6 +6,7 @@ use super::{labels, recorder};
 use crate::scope::ScopeId;
 use crate::storage::Site;
 use crate::text::bytes;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -202,6 +203,12 @@ impl Event {
             _ => {}
         }
         json
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(to)
     }
 }
 

@@ -276,8 +276,8 @@ impl StorageInfo {
     }
 
     /// Bytes of its block that would be free if each of its tensors were replaced by its `compact()`: the block, less
-    /// a copy of each tensor's elements. 0 while the graph, a guard or a handle keeps the block anyway, or where there
-    /// is none.
+    /// a copy of each tensor's elements. 0 where these copies are no smaller than the storage, while the graph, a guard
+    /// or a handle keeps the block anyway, and where there is none.
     pub fn compact_frees(&self) -> usize {
         let can = |t: &TensorInfo| matches!(t.role, Role::Tensor | Role::View);
         if self.tensors.is_empty()
@@ -291,7 +291,10 @@ impl StorageInfo {
             let elements: usize = t.layout.sizes().iter().product();
             sum.checked_add(elements.checked_mul(t.dtype.size())?)
         });
-        copies.map_or(0, |copies| self.allocated.saturating_sub(copies))
+        match copies {
+            Some(copies) if copies < self.nbytes => self.allocated.saturating_sub(copies),
+            _ => 0,
+        }
     }
 
     /// Its own label, or that of its first labelled tensor.

@@ -2,6 +2,7 @@
 
 use super::room::Room;
 use super::{FreeRun, Neighbour, Report};
+use crate::events::Event;
 use crate::json::{shown, shown_option};
 use crate::map::Group;
 use crate::storage::{Origin, Site};
@@ -30,6 +31,7 @@ struct ReportJson<'a> {
     holders: &'a [Group],
     omitted: usize,
     room: Option<RoomJson<'a>>,
+    events: &'a [Event],
 }
 
 #[derive(Serialize)]
@@ -130,6 +132,7 @@ impl Serialize for Report {
             holders: &self.holders,
             omitted: self.omitted,
             room: self.room.as_ref().map(RoomJson::new),
+            events: &self.events,
         }
         .serialize(to)
     }

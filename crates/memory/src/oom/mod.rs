@@ -11,6 +11,7 @@ mod verdict;
 
 use crate::block::{AllocError, AllocReason};
 use crate::device::State;
+use crate::events::{self, Event, EventKind};
 use crate::label::Label;
 use crate::map::{By, Group, MemoryMap, StorageInfo, groups};
 use crate::storage::{Origin, Site};
@@ -33,7 +34,12 @@ pub(crate) struct Report {
     room: Option<Room>,
     /// Storages that there was no memory to list.
     omitted: usize,
+    /// What happened before, oldest first.
+    events: Vec<Event>,
 }
+
+/// How many events a report has.
+const EVENTS: usize = 8;
 
 /// The device's figures at the failure.
 #[derive(Clone, Copy, Debug)]
@@ -121,9 +127,12 @@ impl Report {
             holders,
             room,
             omitted: storages as usize - listed as usize,
+            events: Vec::new(),
         }
     }
 
+    /// The error of an operation, which the recorder enters. Not under any lock: it looks at the recorder.
+    #[cold]
     pub(crate) fn into_error(
         mut self: Box<Report>,
         op: &'static str,
@@ -132,8 +141,23 @@ impl Report {
     ) -> Error {
         self.by = Some((op, site));
         self.wanted = wanted;
+        let recent = events::recent();
+        if self.events.try_reserve_exact(EVENTS).is_ok() {
+            let told = recent.iter().rev().filter(|e| tells(e.kind)).take(EVENTS);
+            self.events.extend(told.cloned());
+            self.events.reverse();
+        }
+        events::out_of_memory(self.error.requested, op, site);
         Error::out_of_memory(self).op(op)
     }
+}
+
+/// Whether an event has to do with bytes.
+fn tells(kind: EventKind) -> bool {
+    !matches!(
+        kind,
+        EventKind::Label | EventKind::Scope | EventKind::ScopeEnd(_)
+    )
 }
 
 impl OomReport for Report {

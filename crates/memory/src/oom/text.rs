@@ -41,6 +41,12 @@ impl fmt::Display for Report {
                 &room.compact_groups,
             )?;
         }
+        if !self.events.is_empty() {
+            writeln!(f, "last events:")?;
+        }
+        for event in &self.events {
+            Entry::new(f, 2, 12)?.part(format_args!("{event}"))?.end()?;
+        }
         write!(f, "what helps: {}", self.verdict.advice())
     }
 }
