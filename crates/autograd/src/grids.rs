@@ -1,6 +1,7 @@
 //! Grids, diagonals and borders: tensors composed of the elements of others.
 
 use crate::Tensor;
+use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result, Scalar, wrap_dim};
 use osteon_tensor::PadMode;
 
@@ -86,10 +87,13 @@ impl Tensor {
             return Ok((*only).clone());
         }
         let grids = Tensor::meshgrid(tensors, Indexing::Ij)?;
-        let columns: Vec<Tensor> = grids
-            .iter()
-            .map(|g| g.flatten(0, -1))
-            .collect::<Result<_>>()?;
+        let flat = || {
+            grids
+                .iter()
+                .map(|g| g.flatten(0, -1))
+                .collect::<Result<Vec<Tensor>>>()
+        };
+        let columns = attribute(here(), flat)?;
         Tensor::stack(&columns.iter().collect::<Vec<_>>(), 1)
     }
 

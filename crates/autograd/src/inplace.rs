@@ -4,9 +4,8 @@
 use crate::graph::mode::enable_grad;
 use crate::graph::{Recorder, erased, rule, two};
 use crate::{Operand, Tensor};
-use osteon_memory::Storage;
+use osteon_memory::{Storage, here};
 use osteon_spec::{Error, Kind, Result, Scalar};
-use std::panic::Location;
 
 impl Tensor {
     /// Writes one number, cast, into every element. An expanded tensor may be filled.
@@ -325,7 +324,7 @@ impl Tensor {
             enable_grad(|| look(self))
         };
         let view = view.map_err(|e| e.op(op))?;
-        view.storage().record_write(op, Location::caller());
+        view.storage().record_write(op, here());
         *self = view;
         Ok(())
     }

@@ -6,10 +6,10 @@ use crate::elementwise::other_device;
 use crate::index::{Indexed, Move, Pointer, Walk};
 use crate::write;
 use osteon_kernels::BinaryOp;
+use osteon_memory::here;
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Result, broadcast_shapes, elementwise_output,
 };
-use std::panic::Location;
 
 /// An indexed tensor taken apart: which dims index tensors address, and where their shape goes in the result.
 pub(crate) struct Lookup {
@@ -291,7 +291,7 @@ impl View {
             Move::Set
         };
         lookup.run(what, self, value.into(), op)?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 }

@@ -6,9 +6,8 @@ use crate::copy::transfer;
 use crate::target::{Reads, with_out};
 use crate::write;
 use osteon_kernels::Triangle;
-use osteon_memory::CopyReason;
+use osteon_memory::{CopyReason, here};
 use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, wrap_dim};
-use std::panic::Location;
 
 /// Dims counted from the front, each once.
 pub(crate) fn wrap_dims(dims: &[isize], rank: usize) -> Result<Vec<usize>> {
@@ -33,7 +32,7 @@ with_out! { to;
     /// Another number of dims; out of memory.
     diag diag_out(&self, diagonal: isize) -> View {
         let (kind, reads) = ((self.dtype(), self.device()), Reads::Apart(&[self]));
-        let (op, site) = (to.op, Location::caller());
+        let (op, site) = (to.op, here());
         if self.dim() == 2 {
             let line = self.diagonal(diagonal, 0, 1)?;
             return to.write(Layout::contiguous(line.shape())?, kind, reads, |out| {
@@ -169,7 +168,7 @@ impl View {
             }
             let to = out.with_layout(out.layout().view(&apart)?, op)?;
             let from = self.as_strided(&each, &strides, None)?;
-            transfer(&to, &from, CopyReason::Assigned, op, Location::caller())?;
+            transfer(&to, &from, CopyReason::Assigned, op, here())?;
         }
         Ok(out)
     }
@@ -210,7 +209,7 @@ impl View {
             let sizes = [self.shape()[d] as isize, repeats];
             let to = out.with_layout(out.layout().unflatten(d as isize, &sizes)?, op)?;
             let from = self.unsqueeze(d as isize + 1)?;
-            transfer(&to, &from, CopyReason::Assigned, op, Location::caller())?;
+            transfer(&to, &from, CopyReason::Assigned, op, here())?;
         }
         Ok(out)
     }
@@ -295,7 +294,7 @@ impl View {
         backend(self.device())
             .triangle(keep, self, self)
             .map_err(|e| e.op(op))?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use crate::matmul::{Contract, check_factors};
 use crate::target::Target;
 use crate::{BinaryOp, Call, Compute, Op, View};
 use osteon_memory::copies::{self, CopyReason};
+use osteon_memory::here;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar};
-use std::panic::Location;
 
 /// What is put around each of `N` dims of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,13 +244,7 @@ pub(crate) fn padded(
             input.shape()[first + i] as isize,
         )?;
     }
-    transfer(
-        &inside,
-        input,
-        CopyReason::Materialized,
-        op,
-        Location::caller(),
-    )?;
+    transfer(&inside, input, CopyReason::Materialized, op, here())?;
     Ok(out)
 }
 

@@ -5,9 +5,8 @@ use crate::backend::backend;
 use crate::elementwise::{check_broadcasts_to, other_device};
 use crate::write;
 use osteon_memory::copies;
-use osteon_memory::{CopyReason, Site};
+use osteon_memory::{CopyReason, Site, here};
 use osteon_spec::{DType, Layout, MemoryFormat, Placed, ReshapeInfo, Result, reached_bytes};
-use std::panic::Location;
 
 /// Moves the elements of `src`, broadcast and cast, into `dst`, and says so in the copy log. All copies of
 /// elements pass here.
@@ -42,7 +41,7 @@ impl View {
             format_args!("{} {} to {layout}", self.dtype(), self.layout()),
         )?;
         let to = View::alloc(layout, dtype, &self.device(), op)?;
-        transfer(&to, self, reason, op, Location::caller())?;
+        transfer(&to, self, reason, op, here())?;
         Ok(to)
     }
 
@@ -244,11 +243,11 @@ impl View {
         let is_same = write::is_same_elements(self, src) && self.dtype() == src.dtype();
         if !is_same {
             write::check(self, &[src.into()], op)?;
-            transfer(self, src, CopyReason::Assigned, op, Location::caller())?;
+            transfer(self, src, CopyReason::Assigned, op, here())?;
         } else {
             self.storage().check_writable().map_err(|e| e.op(op))?;
         }
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 }

@@ -5,13 +5,13 @@ use crate::backend::{Arg, backend};
 use crate::target::Target;
 use crate::write;
 use osteon_kernels::{self as kernels, BinaryOp, CompareOp, TernaryOp, UnaryOp};
+use osteon_memory::here;
 use osteon_spec::{
     Category, DType, Device, Error, Kind, Layout, MemoryFormat, Operand, Result, Scalar,
     broadcast_shapes, elementwise_output, result_type,
 };
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::panic::Location;
 
 /// An operation element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Call<'_> {
         }
         write::check(dst, self.args, self.name)?;
         self.run(&dtypes, dst)?;
-        dst.storage().record_write(self.name, Location::caller());
+        dst.storage().record_write(self.name, here());
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Call<'_> {
         }
         write::check(out, self.args, self.name)?;
         self.run(&dtypes, out)?;
-        out.storage().record_write(self.name, Location::caller());
+        out.storage().record_write(self.name, here());
         Ok(())
     }
 

@@ -7,11 +7,10 @@
 
 use crate::{Number, View};
 use bytemuck::Pod;
-use osteon_memory::{Mode, StorageGuard};
+use osteon_memory::{Mode, StorageGuard, here};
 use osteon_spec::{Error, Kind, Layout, Result};
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::Location;
 
 /// Elements of a view for reading. While it lives, operations that would write the storage are errors
 /// that name its line; operations that read go on.
@@ -87,10 +86,7 @@ impl<T: Number> Elements<T> {
         if view.device().is_meta() {
             return Err(Error::new(Kind::Device, "a tensor on meta has no elements").op(op));
         }
-        let hold = view
-            .storage()
-            .guard(mode, Location::caller())
-            .map_err(|e| e.op(op))?;
+        let hold = view.storage().guard(mode, here()).map_err(|e| e.op(op))?;
         Ok(Elements {
             base: view.storage().data_mut(),
             view: view.clone(),

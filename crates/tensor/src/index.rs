@@ -9,8 +9,8 @@ use crate::elementwise::other_device;
 use crate::target::{Reads, Target, with_out};
 use crate::write;
 use osteon_kernels::BinaryOp;
+use osteon_memory::here;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar, wrap_dim};
-use std::panic::Location;
 
 /// What happens at each position.
 #[derive(Clone, Copy, Debug)]
@@ -297,7 +297,7 @@ impl View {
             pointers: &pointers,
         }
         .run(Move::Set, self, Arg::Number(value), op)?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 
@@ -370,7 +370,7 @@ impl View {
         write::check_apart(self, source, op)?;
         if self.numel() == 0 && allow_int32 {
             // Nothing to add to: PyTorch does not look at the indices.
-            self.storage().record_write(op, Location::caller());
+            self.storage().record_write(op, here());
             return Ok(());
         }
         let (positions, slice) = rows(
@@ -387,7 +387,7 @@ impl View {
             pointers: &pointers,
         }
         .run(what, self, source.into(), op)?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 
@@ -485,7 +485,7 @@ impl View {
             }
             places.run(what, self, source, op)?;
         }
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 }

@@ -4,9 +4,8 @@
 use crate::View;
 use crate::backend::{Arg, backend};
 use crate::elementwise::{check_broadcasts_to, other_device};
-use osteon_memory::Storage;
+use osteon_memory::{Storage, here};
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Result, Scalar};
-use std::panic::Location;
 
 impl View {
     /// Writes one number, cast, into every element. An expanded view may be filled.
@@ -33,7 +32,7 @@ impl View {
         backend(self.device())
             .fill(self, value)
             .map_err(|e| e.op(op))?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 
@@ -60,7 +59,7 @@ impl View {
         backend(self.device())
             .select(self, mask, value.into(), self.into())
             .map_err(|e| e.op(op))?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 
@@ -80,10 +79,10 @@ impl View {
             .map_err(|e| e.op(op))?;
         let needed = layout.required_len() * self.element_size();
         if needed > self.storage().nbytes() {
-            self.storage().grow(needed, op, Location::caller())?;
+            self.storage().grow(needed, op, here())?;
         }
         let view = self.with_layout(layout, op)?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(Some(view))
     }
 
@@ -114,7 +113,7 @@ impl View {
             self.dtype(),
             op,
         )?;
-        view.storage().record_write(op, Location::caller());
+        view.storage().record_write(op, here());
         Ok(view)
     }
 
@@ -138,10 +137,10 @@ impl View {
             .map_err(|e| e.op(op))?;
         let needed = layout.required_len() * self.element_size();
         if needed > storage.nbytes() {
-            storage.grow(needed, op, Location::caller())?;
+            storage.grow(needed, op, here())?;
         }
         let view = View::new(storage.clone(), layout, self.dtype(), op)?;
-        storage.record_write(op, Location::caller());
+        storage.record_write(op, here());
         Ok(view)
     }
 }

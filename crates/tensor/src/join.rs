@@ -4,12 +4,11 @@ use crate::View;
 use crate::copy::transfer;
 use crate::elementwise::other_device;
 use crate::target::{Reads, Target, with_out};
-use osteon_memory::CopyReason;
+use osteon_memory::{CopyReason, attribute, here};
 use osteon_spec::{
     Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type,
     wrap_dim,
 };
-use std::panic::Location;
 
 /// The first of a list of tensors that are all on one device.
 pub(crate) fn first<'a>(views: &[&'a View], op: &'static str) -> Result<&'a View> {
@@ -152,7 +151,7 @@ impl View {
             shape[d] = shape[d].saturating_add(part.shape()[d]);
         }
         let layout = Layout::dense(&shape, common_format(views)).map_err(|e| e.op(op))?;
-        let site = Location::caller();
+        let site = here();
         to.write(layout, (dtype, device), reads, |out| {
             let mut at = 0;
             for part in parts {
@@ -174,10 +173,8 @@ impl View {
         let op = "broadcast_tensors";
         let shapes: Vec<&[usize]> = views.iter().map(|v| v.shape()).collect();
         let shape = broadcast_shapes(&shapes).map_err(|e| e.op(op))?;
-        views
-            .iter()
-            .map(|v| v.with_layout(v.layout().expand_to(&shape)?, op))
-            .collect()
+        let expand = |v: &&View| v.with_layout(v.layout().expand_to(&shape)?, op);
+        attribute(here(), || views.iter().map(expand).collect())
     }
 
     /// Checks that a source has this shape.
@@ -238,7 +235,7 @@ impl View {
         for matrix in &matrices {
             let (rows, columns) = (matrix.shape()[0] as isize, matrix.shape()[1] as isize);
             let to = out.narrow(0, row, rows)?.narrow(1, column, columns)?;
-            transfer(&to, matrix, CopyReason::Assigned, op, Location::caller())?;
+            transfer(&to, matrix, CopyReason::Assigned, op, here())?;
             (row, column) = (row + rows, column + columns);
         }
         Ok(out)

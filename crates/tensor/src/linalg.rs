@@ -8,10 +8,10 @@ use crate::target::{Reads, Target, with_out};
 use crate::write;
 use crate::{Call, Compute, Op};
 use osteon_kernels::{BinaryOp, UnaryOp};
+use osteon_memory::here;
 use osteon_spec::{
     Category, DType, Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes, wrap_dim,
 };
-use std::panic::Location;
 
 /// The factors of `input` and of the product in a sum of both.
 #[derive(Clone, Copy, Debug)]
@@ -330,7 +330,7 @@ impl View {
             .op(op));
         }
         self.blend(&product, weights, self, op)?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 

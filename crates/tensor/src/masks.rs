@@ -5,11 +5,11 @@ use crate::backend::{Arg, backend};
 use crate::elementwise::{check_broadcasts_to, other_device};
 use crate::target::{Reads, with_out};
 use crate::write;
+use osteon_memory::here;
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Result, broadcast_shapes, elementwise_output,
     result_type,
 };
-use std::panic::Location;
 
 fn check_mask(mask: &View, of: &View, op: &'static str) -> Result<()> {
     if mask.dtype() != DType::Bool {
@@ -148,7 +148,7 @@ impl View {
         backend(self.device())
             .masked_scatter(self, &mask, &source)
             .map_err(|e| e.op(op))?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 }

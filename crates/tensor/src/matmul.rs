@@ -6,9 +6,9 @@ use crate::elementwise::other_device;
 use crate::linalg::{Added, misfit};
 use crate::target::{Reads, Target, with_out};
 use osteon_kernels::Axis;
+use osteon_memory::here;
 use osteon_spec::{Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes};
 use smallvec::SmallVec;
-use std::panic::Location;
 
 /// Checks that two factors agree in device and dtype: products promote nothing.
 pub(crate) fn check_factors(a: &View, b: &View, op: &'static str) -> Result<()> {
@@ -252,7 +252,7 @@ with_out! { to;
         let out = product(to, self, other, None)?;
         if self.dim() == 1 && other.dim() == 2 && !to.is_given() {
             // PyTorch's result has been squeezed in place by then.
-            out.storage().record_write(to.op, Location::caller());
+            out.storage().record_write(to.op, here());
         }
         Ok(out)
     }

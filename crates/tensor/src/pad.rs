@@ -5,10 +5,9 @@ use crate::advanced::Lookup;
 use crate::backend::backend;
 use crate::copy::transfer;
 use crate::index::Move;
-use osteon_memory::CopyReason;
+use osteon_memory::{CopyReason, here};
 use osteon_spec::{DType, Error, Kind, Layout, MemoryFormat, Result, Scalar};
 use std::ops::Range;
-use std::panic::Location;
 
 /// What is in a border.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,7 +189,7 @@ impl View {
                 from.shape()[b.dim] as isize,
             )?;
         }
-        transfer(&to, &from, CopyReason::Assigned, op, Location::caller())?;
+        transfer(&to, &from, CopyReason::Assigned, op, here())?;
         Ok(out)
     }
 }

@@ -7,8 +7,8 @@ use crate::copy::transfer;
 use crate::create::reserved;
 use osteon_kernels::{Divisor, Pooling, Span};
 use osteon_memory::copies::CopyReason;
+use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Dims, Error, Kind, Layout, MemoryFormat, Result};
-use std::panic::Location;
 
 /// How windows move over `N` dims.
 #[derive(Clone, Copy, Debug)]
@@ -322,7 +322,7 @@ impl View {
                 at.map(|at| at.squeeze_dims(&[-2])).transpose()?,
             ))
         };
-        run().map_err(|e: Error| e.op(op))
+        attribute(here(), run).map_err(|e: Error| e.op(op))
     }
 
     /// The averages of windows over the last two dims.
@@ -342,7 +342,7 @@ impl View {
     pub fn avg_pool1d(&self, how: &Pool<1>, average: Average) -> Result<View> {
         let op = "avg_pool1d";
         let run = || avg_pool(&self.unsqueeze(-2)?, &flat(how), average, op)?.squeeze_dims(&[-2]);
-        run().map_err(|e| e.op(op))
+        attribute(here(), run).map_err(|e| e.op(op))
     }
 
     /// Averages of as many windows over the last two dims as the result has elements; `None` keeps a size.
@@ -418,7 +418,7 @@ fn adaptive(input: &View, sizes: [Option<isize>; 2]) -> Result<View> {
             0,
         )?;
         let out = View::alloc(layout, input.dtype(), &input.device(), op)?;
-        out.storage().record_write(op, Location::caller());
+        out.storage().record_write(op, here());
         out
     } else {
         images.alloc(sizes, input.dtype(), op)?
@@ -490,13 +490,7 @@ fn unfold(
         &input.device(),
         op,
     )?;
-    transfer(
-        &out,
-        &windows,
-        CopyReason::Requested,
-        op,
-        Location::caller(),
-    )?;
+    transfer(&out, &windows, CopyReason::Requested, op, here())?;
     let shape = [n, c * kernel[0] * kernel[1], counts[0] * counts[1]].map(|n| n as isize);
     images.finish(out.view(&shape)?)
 }

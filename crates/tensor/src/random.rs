@@ -6,8 +6,8 @@ use crate::create::reserved;
 use crate::target::{Reads, with_out};
 use crate::write;
 use osteon_kernels::{Distribution, Random};
+use osteon_memory::here;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result, Scalar};
-use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
 /// The seed, and how many numbers have been drawn since it was set.
@@ -77,7 +77,7 @@ impl View {
         backend(self.device())
             .random(self, &draw(self.numel(), distribution))
             .map_err(|e| e.op(op))?;
-        self.storage().record_write(op, Location::caller());
+        self.storage().record_write(op, here());
         Ok(())
     }
 }

@@ -5,8 +5,8 @@ use crate::reduce::{Reduction, check_fractional, listed};
 use crate::target::{Reads, Target, with_out};
 use crate::{View, write};
 use osteon_kernels::{self as kernels, ReduceOp};
+use osteon_memory::here;
 use osteon_spec::{Category, DType, Error, Kind, Layout, Result};
-use std::panic::Location;
 
 /// One call of a scan.
 struct Scan<'a> {
@@ -43,7 +43,7 @@ impl Scan<'_> {
         self.check(x)?;
         write::check_itself(x, self.to.op)?;
         self.run(x, [Some(x), None]).map_err(|e| e.op(self.to.op))?;
-        x.storage().record_write(self.to.op, Location::caller());
+        x.storage().record_write(self.to.op, here());
         Ok(())
     }
 

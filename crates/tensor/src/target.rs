@@ -4,10 +4,8 @@ use crate::View;
 use crate::copy::transfer;
 use crate::elementwise::other_device;
 use crate::write;
-use osteon_memory::CopyReason;
-use osteon_memory::copies;
+use osteon_memory::{CopyReason, attribute, copies, here};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
-use std::panic::Location;
 
 /// Where the results of one call go, and the name that it has: `sum`, or `sum_out`.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +86,7 @@ impl<'a> Target<'a> {
         run: impl FnOnce(&View) -> Result<()>,
     ) -> Result<View> {
         let out = self.place(0, layout, (dtype, device), reads)?;
-        run(&out).map_err(|e| e.op(self.op))?;
+        attribute(here(), || run(&out)).map_err(|e| e.op(self.op))?;
         self.count();
         Ok(out)
     }
@@ -102,16 +100,16 @@ impl<'a> Target<'a> {
         reads: Reads<'_>,
         run: impl FnOnce([Option<&View>; 2]) -> Result<()>,
     ) -> Result<[Option<View>; 2]> {
+        let site = here();
         let place = |k: usize| {
-            dtypes[k]
-                .map(|dtype| self.place(k, layout.clone(), (dtype, device), reads))
-                .transpose()
+            let place = |dtype| self.place(k, layout.clone(), (dtype, device), reads);
+            attribute(site, || dtypes[k].map(place).transpose())
         };
         let views = [place(0)?, place(1)?];
         if let [Some(a), Some(b)] = self.outs {
             write::check_apart(a, b, self.op)?;
         }
-        run(views.each_ref().map(Option::as_ref)).map_err(|e| e.op(self.op))?;
+        attribute(site, || run(views.each_ref().map(Option::as_ref))).map_err(|e| e.op(self.op))?;
         self.count();
         Ok(views)
     }
@@ -130,7 +128,7 @@ impl<'a> Target<'a> {
             self.op,
             format_args!("{} {layout} to out", made.dtype()),
         )?;
-        let site = Location::caller();
+        let site = here();
         self.write(layout.clone(), kind, Reads::Each(&[]), |out| {
             transfer(out, &made, reason, self.op, site)
         })
@@ -188,7 +186,7 @@ impl<'a> Target<'a> {
     #[track_caller]
     fn count(&self) {
         for out in self.outs.iter().flatten() {
-            out.storage().record_write(self.op, Location::caller());
+            out.storage().record_write(self.op, here());
         }
     }
 }

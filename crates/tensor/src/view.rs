@@ -1,9 +1,8 @@
 //! A view: a storage, a layout over it, and a dtype.
 
-use osteon_memory::{Role, Site, Storage, Viewer};
+use osteon_memory::{Role, Site, Storage, Viewer, here};
 use osteon_spec::{DType, Device, Layout, Result};
 use std::fmt;
-use std::panic::Location;
 
 /// A storage, a layout over its bytes, and a dtype. Many views share one storage, and a view never copies.
 ///
@@ -20,7 +19,7 @@ impl View {
     #[track_caller]
     #[inline]
     pub fn new(storage: Storage, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
-        Viewer::register(storage, layout, dtype, op, Location::caller(), Role::Tensor).map(View)
+        Viewer::register(storage, layout, dtype, op, here(), Role::Tensor).map(View)
     }
 
     /// A new storage, and a view of all of it. Its elements are initialised to something unspecified.
@@ -30,7 +29,7 @@ impl View {
     #[track_caller]
     #[inline]
     pub fn alloc(layout: Layout, dtype: DType, device: &Device, op: &'static str) -> Result<View> {
-        let site = Location::caller();
+        let site = here();
         let storage = Storage::allocate_for(&layout, dtype, device, op, site)?;
         Viewer::register(storage, layout, dtype, op, site, Role::Tensor).map(View)
     }
@@ -43,7 +42,7 @@ impl View {
     #[inline]
     pub fn with_layout(&self, layout: Layout, op: &'static str) -> Result<View> {
         let (storage, dtype) = (self.storage().clone(), self.dtype());
-        Viewer::register(storage, layout, dtype, op, Location::caller(), Role::View).map(View)
+        Viewer::register(storage, layout, dtype, op, here(), Role::View).map(View)
     }
 
     /// The same bytes once more, in the registry as kept for the backward pass of `op`, called at `site`.

@@ -3,9 +3,8 @@
 //! The rules and their errors are those of [`Layout`]; what is here is the storage.
 
 use crate::View;
-use osteon_memory::{Role, Viewer};
+use osteon_memory::{Role, Viewer, here};
 use osteon_spec::{DType, Error, Kind, Layout, Result, Sections};
-use std::panic::Location;
 
 /// `op(arguments) => layout` for operations that give one view.
 macro_rules! views {
@@ -157,7 +156,7 @@ impl View {
     #[track_caller]
     fn retyped(&self, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
         let storage = self.storage().clone();
-        Viewer::register(storage, layout, dtype, op, Location::caller(), Role::View).map(View)
+        Viewer::register(storage, layout, dtype, op, here(), Role::View).map(View)
     }
 
     fn check_complex(&self, op: &'static str) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Functions of users that see gradients on their way.
 
 use crate::Tensor;
+use osteon_memory::unattributed;
 use osteon_spec::Result;
 use std::sync::Arc;
 

@@ -5,9 +5,9 @@ use super::record::Recorder;
 use super::view::{INFERENCE, is_differentiable};
 use super::{Back, Edge, Geometry, Grads, Input, Rule, Strided};
 use crate::Tensor;
+use osteon_memory::{attribute, here};
 use osteon_spec::{Error, Kind, Result};
 use smallvec::{SmallVec, smallvec};
-use std::panic::Location;
 
 impl Recorder {
     /// Runs an operation that writes `target`, the first of its `inputs`, and records it where one of them requires a
@@ -24,6 +24,8 @@ impl Recorder {
         run: impl FnOnce() -> Result<()>,
         rule: impl FnOnce(&mut Recorder) -> Result<R>,
     ) -> Result<()> {
+        let site = here();
+        let run = || attribute(site, run);
         let Some(target) = inputs.first() else {
             return run();
         };
@@ -35,7 +37,7 @@ impl Recorder {
             return run();
         }
         check_target(target).map_err(|e| e.op(op))?;
-        let mut recorder = Recorder::new(op, Location::caller(), inputs)?;
+        let mut recorder = Recorder::new(op, site, inputs)?;
         before(&mut recorder)?;
         run()?;
         let rule = rule(&mut recorder)?;

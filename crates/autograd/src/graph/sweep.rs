@@ -4,6 +4,7 @@ use super::hooks::pass;
 use super::mode::{enable_grad, no_grad};
 use super::{Back, Edge, Input, Meta, Node};
 use crate::Tensor;
+use osteon_memory::{attribute, unattributed};
 use osteon_spec::Result;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -156,9 +157,8 @@ impl<'a> Pass<'a> {
             needs: &needs,
             create_graph,
         };
-        let results = node
-            .rule
-            .backward(&back)
+        // Gradients belong to the line whose operation they are of.
+        let results = attribute(node.site, || node.rule.backward(&back))
             .map_err(|e| e.context(whence(node)))?;
         drop(grads);
         if !self.work.retain_graph {
@@ -166,8 +166,8 @@ impl<'a> Pass<'a> {
         }
         for ((input, gradient), needed) in node.inputs.iter().zip(results).zip(needs) {
             if let (Some(input), Some(gradient), true) = (input, gradient, needed) {
-                let gradient = fit(gradient, input).map_err(|e| e.context(whence(node)))?;
-                self.add(&input.edge, gradient)?;
+                attribute(node.site, || self.add(&input.edge, fit(gradient, input)?))
+                    .map_err(|e| e.context(whence(node)))?;
             }
         }
         Ok(())
@@ -327,7 +327,7 @@ fn accumulate(meta: &Arc<Meta>, gradient: Tensor, create_graph: bool) -> Result<
     match hooks {
         Some((storage, hooks)) => {
             let leaf = meta.leaf(storage)?;
-            hooks.iter().try_for_each(|hook| hook(&leaf))
+            unattributed(|| hooks.iter().try_for_each(|hook| hook(&leaf)))
         }
         None => Ok(()),
     }
