@@ -13,7 +13,6 @@ pub(crate) type PostHook = Arc<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 
 /// A gradient after the hooks, in the order in which they were registered.
 pub(crate) fn pass(hooks: &[Hook], gradient: Tensor) -> Result<Tensor> {
-    hooks
-        .iter()
-        .try_fold(gradient, |g, hook| Ok(hook(&g)?.unwrap_or(g)))
+    let next = |g: Tensor, hook: &Hook| Ok(hook(&g)?.unwrap_or(g));
+    unattributed(|| hooks.iter().try_fold(gradient, next))
 }
