@@ -71,6 +71,11 @@ const STEPS: &[Step] = &[
         commands: |_| one(cargo(&["test", "--workspace", "--doc"])),
     },
     Step {
+        name: "browser",
+        tool: None,
+        commands: browser,
+    },
+    Step {
         name: "conformance",
         tool: None,
         commands: conformance,
@@ -240,6 +245,18 @@ fn docs(_: &Path) -> Result<Vec<Command>, String> {
     let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     one(command)
+}
+
+/// The pages in a real browser; `cargo test` passes without one, this does not.
+fn browser(_: &Path) -> Result<Vec<Command>, String> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let on_path =
+        std::env::split_paths(&paths).any(|dir| names.iter().any(|name| dir.join(name).is_file()));
+    if !on_path && std::env::var_os("CHROMIUM").is_none() {
+        return Err("Chromium is missing: apt-get install -y chromium".into());
+    }
+    one(cargo(&["test", "-p", "osteon-memory", "--test", "browser"]))
 }
 
 /// Cases whose operations do not exist yet are counted and printed, not judged.

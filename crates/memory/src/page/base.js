@@ -28,6 +28,9 @@ function cut(text, most = 240) {
   return (text.length > most ? text.slice(0, most) + "…" : text).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, code);
 }
 
+/** The largest of any number of values, 0 of none. */
+const largestOf = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+
 /** The first index of sorted `things` for which `isPast` holds. */
 function firstWhere(things, isPast) {
   let low = 0, high = things.length;

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 /// A headless Chromium with one page.
@@ -19,6 +20,7 @@ pub struct Chromium {
     pub problems: Vec<String>,
     /// What pages asked the network for.
     pub requests: Vec<String>,
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// The browser's command: `CHROMIUM`, or the first that is installed of those that go by this name.
@@ -34,7 +36,7 @@ pub fn installed() -> Option<PathBuf> {
 }
 
 impl Chromium {
-    pub fn start(program: &Path, name: &str) -> Chromium {
+    pub fn start(program: &Path, name: &str, alone: MutexGuard<'static, ()>) -> Chromium {
         let profile = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("chromium-{name}-{}", std::process::id()));
         // The browser talks on descriptors 3 and 4; a shell makes them of the two that a child has here.
@@ -73,6 +75,7 @@ impl Chromium {
             loaded: false,
             problems: vec![],
             requests: vec![],
+            _alone: alone,
         };
         let targets = browser.send("Target.getTargets", json!({}));
         let target = targets["targetInfos"]
@@ -232,6 +235,12 @@ impl Chromium {
                 json!({"type": "keyUp", "key": key, "windowsVirtualKeyCode": code}),
             );
         }
+        self.settle();
+    }
+
+    /// Puts a text where the focus is.
+    pub fn type_text(&mut self, text: &str) {
+        self.send("Input.insertText", json!({"text": text}));
         self.settle();
     }
 

@@ -72,6 +72,7 @@ impl Recording {
 
     pub fn begin(&mut self) {
         self.before = false;
+        self.now = 0;
         self.timeline.devices[0].start = self.figures;
     }
 
@@ -142,6 +143,7 @@ impl Recording {
 
     /// A new storage with a tensor of these sizes of `f32` on it; its id.
     pub fn alloc(&mut self, label: &str, op: &str, line: u32, shape: &[u64]) -> u64 {
+        self.wait(60);
         let bytes = shape.iter().product::<u64>() * 4;
         let id = self.timeline.events + 1;
         let size = bytes.next_multiple_of(512);
@@ -220,6 +222,7 @@ impl Recording {
     }
 
     pub fn free(&mut self, id: u64) {
+        self.wait(60);
         let (mut stay, views) = self.open.remove(&id).unwrap();
         self.blocks.remove(&stay.address);
         self.figures.allocated -= stay.size;

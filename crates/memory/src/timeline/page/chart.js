@@ -75,7 +75,7 @@ function drawBands() {
     if (sum > most) most = sum;
   }
   const held = heldIn(samples, columns);
-  const limit = Math.max(...held) <= 1.6 * most ? Math.max(...held) : most;
+  const limit = largestOf(held) <= 1.6 * most ? Math.max(most, largestOf(held)) : most;
   const perByte = (PLOT - 14) / limit, base = top + PLOT;
   plot = { width, columns, scale, top, base, perByte, samples, tops, K };
   const x = (c) => LEFT + c / scale, y = (bytes) => base - bytes * perByte;
@@ -138,7 +138,7 @@ function drawTimeAxis(ctx, base) {
     const at = xOf(value);
     ctx.textAlign = at > LEFT + plot.width - 30 ? "right" : at < LEFT + 20 ? "left" : "center";
     ctx.fillRect(at, base, 1, 4);
-    ctx.fillText(view.axis === "time" ? time(value, step) : int(value), at, base + 8);
+    ctx.fillText(value === 0 ? "0" : view.axis === "time" ? time(value, step) : int(value), at, base + 8);
   }
 }
 
@@ -171,7 +171,8 @@ function drawSingles(ctx, x, y) {
   const path = new Path2D();
   let work = 0, m = begin;
   const flush = (s, c) => {
-    if (edgeY[s] >= 0) { path.moveTo(x(edgeFrom[s]), edgeY[s]); path.lineTo(x(c), edgeY[s]); }
+    // Shorter ones are grain, not edges.
+    if (edgeY[s] >= 0 && c - edgeFrom[s] >= 3 * scale) { path.moveTo(x(edgeFrom[s]), edgeY[s]); path.lineTo(x(c), edgeY[s]); }
     edgeY[s] = -1;
   };
   for (let c = 0; c < columns; c++) {
@@ -237,9 +238,10 @@ function drawLanes(ctx) {
     ctx.fillRect(x, y + (kind === "step" ? 10 : 0), kind === "oom" ? 2 : 1, kind === "step" ? 8 : plot.base - y);
     ctx.globalAlpha = 1;
     const words = wordsOfMark(i), width = ctx.measureText(words).width;
-    if (x < free) continue;
-    ctx.textAlign = "left";
-    ctx.fillText(words, x + 4, y + LANE / 2);
+    const isLast = x + width + 4 > LEFT + plot.width;
+    if (x - (isLast ? width + 8 : 0) < free) continue;
+    ctx.textAlign = isLast ? "right" : "left";
+    ctx.fillText(words, x + (isLast ? -4 : 5), y + LANE / 2);
     free = x + width + 14;
   }
 }
@@ -267,7 +269,7 @@ function copiedIn(c) {
 }
 
 function drawCopies(ctx, y) {
-  const amounts = Array.from({ length: plot.columns }, (_, c) => copiedIn(c)[0]), most = Math.max(...amounts, 1);
+  const amounts = Array.from({ length: plot.columns }, (_, c) => copiedIn(c)[0]), most = largestOf(amounts) || 1;
   ctx.textAlign = "right";
   ctx.textBaseline = "middle";
   ctx.fillStyle = ink("--soft");

@@ -37,7 +37,7 @@ function livesOf(s) {
     el("div", "sub", {}, nameOf(tail(madeBy(views.op[v], views.site[v])))),
     bar(views.from[v], views.to[v], ink("--lane"))));
   if (rows.length > LISTED) items.push(el("li", "sub", {}, T.moreRows(rows.length - LISTED)));
-  return [el("h3", "", {}, `${T.tensors(rows.length)}, ${T.lives}`), bar(begin, end, groupInk(stack.groupOf[s])), el("ol", "lives", {}, ...items)];
+  return [el("h3", "", {}, T.lives(rows.length)), bar(begin, end, groupInk(stack.groupOf[s])), el("ol", "lives", {}, ...items)];
 }
 
 /** The rows of a table in which a column names the stay, a few of them. */

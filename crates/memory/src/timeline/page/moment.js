@@ -29,7 +29,7 @@ function drawBlocks(live) {
   ground = null;
   if (!found.length) return;
   // All segments one after the other, broken into lines like text.
-  const lines = Math.min(ROWS, Math.max(1, Math.ceil(total / Math.max(...sizes))));
+  const lines = Math.min(ROWS, Math.max(1, Math.ceil(total / largestOf(sizes))));
   canvas.style.height = `${lines * (ROW + ROW_GAP)}px`;
   const { ctx, width } = fit(canvas);
   const perLine = total / lines;
@@ -182,16 +182,24 @@ function drawMoment() {
 
 // ---- The legend, which is the groups' table --------------------------------------------------------------------------
 
+/** A line without its file's folders, so that its number is in sight. */
+const shortLine = (line) => line.replace(/[^ ]*[/\\]/, "");
+
 function drawLegend(now) {
   const counts = new Uint32Array(stack.names.length);
   for (let s = 0; s < stays.rows; s++) if (stays.size[s] > 0 && stays.device[s] === view.device && isLive(s, view.moment)) counts[stack.groupOf[s]]++;
   const row = (g) => {
     const button = el("button", "group", { type: "button", "data-group": g, "aria-pressed": view.only === g, title: `${cut(stack.names[g], 400)}\n${T.only}` },
-      el("i", "swatch", { style: `background:${groupInk(g)}` }), nameOf(tail(stack.names[g], 60)));
+      el("i", "swatch", { style: `background:${groupInk(g)}` }), nameOf(view.by === "line" ? shortLine(stack.names[g]) : stack.names[g], 80));
     return el("tr", view.only >= 0 && view.only !== g ? "faint" : "", {}, el("td", "", {}, button), el("td", "", {}, now[g] ? bytes(now[g]) : "–"), el("td", "", {}, counts[g] ? int(counts[g]) : "–"), el("td", "", {}, bytes(stack.peaks[g])));
   };
   const order = [...stack.names.keys()].reverse(); // as they are stacked, the highest first
   $("legend").tBodies[0].replaceChildren(...order.map(row));
+  const held = reserved.held[Math.max(0, firstWhere(reserved.at, (t) => t > timeOfMoment()) - 1)];
+  const sum = (swatch, name, value, count, peak) => el("tr", "", {}, el("td", "", {}, el("i", `swatch ${swatch}`), name), el("td", "", {}, bytes(value)), el("td", "", {}, count ? int(count) : ""), el("td", "", {}, bytes(peak)));
+  $("legend").tFoot.replaceChildren(
+    sum("", T.allocated, stack.live[view.moment], counts.reduce((a, b) => a + b, 0), stack.live[peakIn(0, M)]),
+    sum("dashed", T.reserved, held, 0, largestOf(reserved.held)));
 }
 
 /** The drawing as a table: what each stretch of the window held, for readers that see no canvas. */
@@ -201,7 +209,7 @@ function drawTable() {
   for (let r = 0; r < rows; r++) {
     let lowest = first[r];
     for (let m = first[r]; m <= last[r]; m++) if (stack.live[m] < stack.live[lowest]) lowest = m;
-    const now = walk.to(highest[r]), group = now.indexOf(Math.max(...now));
+    const now = walk.to(highest[r]), group = now.indexOf(largestOf(now));
     const [from, to] = [view.from + span * r / rows, view.from + span * (r + 1) / rows];
     const stretch = view.axis === "time" ? `${clock(from, span)} – ${clock(to, span)}` : `${int(Math.floor(from))} – ${int(Math.floor(to))}`;
     body.push(el("tr", "", {}, ...[stretch, bytes(stack.live[lowest]), bytes(stack.live[highest[r]])].map((words) => el("td", "", {}, words)),
