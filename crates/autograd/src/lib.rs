@@ -28,6 +28,7 @@ mod operand;
 mod out;
 mod random;
 mod reduce;
+mod rules;
 mod scan;
 mod scatter;
 mod sets;

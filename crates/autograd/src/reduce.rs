@@ -5,13 +5,59 @@
 //! threads.
 
 use crate::Tensor;
-use crate::graph::{Rule, one, record, rule};
-use crate::views::signed;
-use osteon_spec::{DType, Result, wrap_dim};
+use crate::graph::{Recorder, Rule, linear, record, same, viewed, wanted};
+use crate::rules::reduce::{
+    Spread, extreme, extreme_of_all, log_sum_exp, of_numbers, picked, product, shared, spread,
+};
+use osteon_spec::{DType, Result};
 use osteon_tensor::View;
 
-pub(crate) fn pair((first, second): (View, View)) -> (Tensor, Tensor) {
+fn pair((first, second): (View, View)) -> (Tensor, Tensor) {
     (Tensor::from_view(first), Tensor::from_view(second))
+}
+
+impl Tensor {
+    /// A reduction of this tensor whose derivative looks at both.
+    pub(crate) fn reduced<R: Rule + 'static>(&self, out: View, rule: R) -> Result<Tensor> {
+        record(out, &[self], |r, out| {
+            r.save(self)?;
+            r.save_output(out)?;
+            Ok(rule)
+        })
+    }
+
+    /// Elements of this tensor that were picked along a dim, and their indices.
+    pub(crate) fn picked<R: Rule + 'static>(
+        &self,
+        (values, indices): (View, View),
+        rule: R,
+    ) -> Result<(Tensor, Tensor)> {
+        if !wanted(&[self]) {
+            return Ok(pair((values, indices)));
+        }
+        let mut recorder = Recorder::new(values.op(), values.site(), &[self])?;
+        recorder.save_view(&indices)?;
+        let values = recorder.finish(values, rule)?;
+        Ok((values, Tensor::from_view(indices)))
+    }
+
+    /// A measure of how far elements are spread, and their mean.
+    fn spread_and_mean(
+        &self,
+        (first, mean): (View, View),
+        how: Spread,
+    ) -> Result<(Tensor, Tensor)> {
+        if !wanted(&[self]) {
+            return Ok(pair((first, mean)));
+        }
+        let mut recorder = Recorder::new(first.op(), first.site(), &[self])?;
+        recorder.save(self)?;
+        if how.is_root {
+            recorder.save_output(&first)?;
+        }
+        let outs = recorder.finish_many(vec![first, mean], how)?;
+        Ok((outs[0].clone(), outs[1].clone()))
+    }
 }
 
 impl Tensor {
@@ -65,9 +111,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum_in(&self, dims: impl AsRef<[isize]>, keepdim: bool, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .sum(dims.as_ref(), keepdim, Some(dtype))
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().sum(dims, keepdim, Some(dtype))?;
+        record(out, &[self], |_, _| Ok(spread(dims, keepdim)))
     }
 
     /// The product of all elements: `int64` of integers and `bool`.
@@ -83,7 +129,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn prod(&self) -> Result<Tensor> {
-        self.as_view().prod(&[], false, None).map(Tensor::from_view)
+        self.reduced(self.as_view().prod(&[], false, None)?, product(&[], false))
     }
 
     /// The product along a dim.
@@ -99,9 +145,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn prod_dim(&self, dim: isize, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .prod(&[dim], keepdim, None)
-            .map(Tensor::from_view)
+        let out = self.as_view().prod(&[dim], keepdim, None)?;
+        self.reduced(out, product(&[dim], keepdim))
     }
 
     /// The product along a dim, or of all elements, converted to a dtype first, on the way.
@@ -119,9 +164,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn prod_in(&self, dim: Option<isize>, keepdim: bool, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .prod(dim.as_slice(), keepdim, Some(dtype))
-            .map(Tensor::from_view)
+        let dims = dim.as_slice();
+        let out = self.as_view().prod(dims, keepdim, Some(dtype))?;
+        self.reduced(out, product(dims, keepdim))
     }
 
     /// The mean of all elements.
@@ -137,7 +182,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
-        self.as_view().mean(&[], false, None).map(Tensor::from_view)
+        self.mean_of(&[], false, None)
     }
 
     /// The mean over dims.
@@ -153,9 +198,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mean_dims(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .mean(dims.as_ref(), keepdim, None)
-            .map(Tensor::from_view)
+        self.mean_of(dims.as_ref(), keepdim, None)
     }
 
     /// The mean over dims, of elements converted to a dtype first, on the way.
@@ -176,9 +219,15 @@ impl Tensor {
         keepdim: bool,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.as_view()
-            .mean(dims.as_ref(), keepdim, Some(dtype))
-            .map(Tensor::from_view)
+        self.mean_of(dims.as_ref(), keepdim, Some(dtype))
+    }
+
+    #[track_caller]
+    fn mean_of(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+        let out = self.as_view().mean(dims, keepdim, dtype)?;
+        record(out, &[self], |_, _| {
+            Ok(shared(dims, keepdim, self.as_view().count(dims)?))
+        })
     }
 
     /// The sum of what is not NaN, over dims.
@@ -194,9 +243,12 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nansum(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .nansum(dims.as_ref(), keepdim, None)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().nansum(dims, keepdim, None)?;
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(of_numbers(dims, keepdim, false))
+        })
     }
 
     /// The mean of what is not NaN, over dims.
@@ -212,9 +264,12 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nanmean(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .nanmean(dims.as_ref(), keepdim, None)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().nanmean(dims, keepdim, None)?;
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(of_numbers(dims, keepdim, true))
+        })
     }
 
     /// Whether any element is true (not zero): `bool`, but `uint8` of `uint8`.
@@ -315,9 +370,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn amax(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .amax(dims.as_ref(), keepdim)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().amax(dims, keepdim)?;
+        self.reduced(out, extreme(dims, keepdim))
     }
 
     /// The largest element of all; NaN where there is one.
@@ -333,7 +388,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
-        self.as_view().amax(&[], false).map(Tensor::from_view)
+        self.reduced(self.as_view().amax(&[], false)?, extreme_of_all())
     }
 
     /// The largest elements along a dim, and where the first of them are; NaN counts as beyond all.
@@ -351,7 +406,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn max_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().max_dim(dim, keepdim).map(pair)
+        let found = self.as_view().max_dim(dim, keepdim)?;
+        self.picked(found, picked(dim, keepdim, false))
     }
 
     /// Where the first largest element is, counted in row-major order.
@@ -401,9 +457,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn amin(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .amin(dims.as_ref(), keepdim)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().amin(dims, keepdim)?;
+        self.reduced(out, extreme(dims, keepdim))
     }
 
     /// The smallest element of all; NaN where there is one.
@@ -419,7 +475,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
-        self.as_view().amin(&[], false).map(Tensor::from_view)
+        self.reduced(self.as_view().amin(&[], false)?, extreme_of_all())
     }
 
     /// The smallest elements along a dim, and where the first of them are; NaN counts as beyond all.
@@ -437,7 +493,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn min_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().min_dim(dim, keepdim).map(pair)
+        let found = self.as_view().min_dim(dim, keepdim)?;
+        self.picked(found, picked(dim, keepdim, false))
     }
 
     /// Where the first smallest element is, counted in row-major order.
@@ -506,9 +563,21 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn var(&self, dims: impl AsRef<[isize]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .var(dims.as_ref(), correction, keepdim)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let how = Spread {
+            dims: dims.to_vec(),
+            keepdim,
+            correction,
+            is_root: false,
+        };
+        record(
+            self.as_view().var(dims, correction, keepdim)?,
+            &[self],
+            |r, _| {
+                r.save(self)?;
+                Ok(how)
+            },
+        )
     }
 
     /// The standard deviation over dims: the root of [`Tensor::var`].
@@ -524,9 +593,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn std(&self, dims: impl AsRef<[isize]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .std(dims.as_ref(), correction, keepdim)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let how = Spread {
+            dims: dims.to_vec(),
+            keepdim,
+            correction,
+            is_root: true,
+        };
+        self.reduced(self.as_view().std(dims, correction, keepdim)?, how)
     }
 
     /// [`Tensor::var`] and [`Tensor::mean_dims`] in one pass.
@@ -547,9 +621,14 @@ impl Tensor {
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
-        self.as_view()
-            .var_mean(dims.as_ref(), correction, keepdim)
-            .map(pair)
+        let dims = dims.as_ref();
+        let how = Spread {
+            dims: dims.to_vec(),
+            keepdim,
+            correction,
+            is_root: false,
+        };
+        self.spread_and_mean(self.as_view().var_mean(dims, correction, keepdim)?, how)
     }
 
     /// [`Tensor::std`] and [`Tensor::mean_dims`] in one pass.
@@ -570,9 +649,14 @@ impl Tensor {
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, Tensor)> {
-        self.as_view()
-            .std_mean(dims.as_ref(), correction, keepdim)
-            .map(pair)
+        let dims = dims.as_ref();
+        let how = Spread {
+            dims: dims.to_vec(),
+            keepdim,
+            correction,
+            is_root: true,
+        };
+        self.spread_and_mean(self.as_view().std_mean(dims, correction, keepdim)?, how)
     }
 
     /// `log Σ e^x` over dims, without overflow on the way; in `float32` of integers.
@@ -588,9 +672,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn logsumexp(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
-        self.as_view()
-            .logsumexp(dims.as_ref(), keepdim)
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().logsumexp(dims, keepdim)?;
+        self.reduced(out, log_sum_exp(dims, keepdim))
     }
 
     /// The sum of the diagonal of a matrix.
@@ -605,7 +689,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn trace(&self) -> Result<Tensor> {
-        self.as_view().trace().map(Tensor::from_view)
+        let out = self.as_view().trace()?;
+        let (rows, columns) = (self.shape()[0], self.shape()[1]);
+        record(out, &[self], |_, _| {
+            Ok(linear(move |g| {
+                let whole = Tensor::zeros([rows, columns], g.dtype(), &g.device())?;
+                whole.diagonal(0, 0, 1)?.copy_(g)?;
+                Ok(whole)
+            }))
+        })
     }
 
     /// The sum over dims such that the result has this shape, which broadcasts to this tensor's: what expanding
@@ -622,35 +714,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sum_to_size(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
-        self.as_view()
-            .sum_to_size(shape.as_ref())
-            .map(Tensor::from_view)
+        let out = self.as_view().sum_to_size(shape.as_ref())?;
+        if out.shares_storage(self.as_view()) {
+            return viewed(self, out, || Ok(same()));
+        }
+        record(out, &[self], |_, _| Ok(spread(&[], true)))
     }
-}
-
-/// The rule of a sum over dims, all if none are named: each summand has the gradient of its sum.
-pub(crate) fn spread(dims: &[isize], keepdim: bool) -> impl Rule + use<> {
-    let dims = dims.to_vec();
-    rule(move |b| {
-        one(restored(&b.grad()?, &dims, keepdim, b.sizes(0).len())?.expand(signed(b.sizes(0)))?)
-    })
-}
-
-/// A reduced tensor with the dims that the reduction took away, as dims of size 1.
-pub(crate) fn restored(
-    reduced: &Tensor,
-    dims: &[isize],
-    keepdim: bool,
-    rank: usize,
-) -> Result<Tensor> {
-    if keepdim || dims.is_empty() || rank == 0 {
-        return Ok(reduced.clone());
-    }
-    let mut dims = dims
-        .iter()
-        .map(|&d| wrap_dim(d, rank))
-        .collect::<Result<Vec<_>>>()?;
-    dims.sort_unstable();
-    dims.iter()
-        .try_fold(reduced.clone(), |t, &d| t.unsqueeze(d as isize))
 }

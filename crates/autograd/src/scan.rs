@@ -2,7 +2,9 @@
 //! results are contiguous.
 
 use crate::Tensor;
-use crate::reduce::pair;
+use crate::graph::{Recorder, record};
+use crate::rules::reduce::picked;
+use crate::rules::scan::{log_sums, products, sums};
 use osteon_spec::{DType, Result};
 
 impl Tensor {
@@ -18,7 +20,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cumsum(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().cumsum(dim, None).map(Tensor::from_view)
+        let out = self.as_view().cumsum(dim, None)?;
+        record(out, &[self], |_, _| Ok(sums(dim)))
     }
 
     /// [`Tensor::cumsum`] of the elements converted to a dtype first, on the way.
@@ -35,9 +38,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cumsum_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .cumsum(dim, Some(dtype))
-            .map(Tensor::from_view)
+        let out = self.as_view().cumsum(dim, Some(dtype))?;
+        record(out, &[self], |_, _| Ok(sums(dim)))
     }
 
     /// [`Tensor::cumsum`] in place, in this dtype.
@@ -54,7 +56,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cumsum_(&self, dim: isize) -> Result<()> {
-        self.as_view().cumsum_(dim)
+        let run = || self.as_view().cumsum_(dim);
+        Recorder::in_place("cumsum_", &[self], |_| Ok(()), run, |_| Ok(sums(dim)))
     }
 
     /// The products of the elements up to each along a dim: `int64` of integers and `bool`.
@@ -69,7 +72,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cumprod(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().cumprod(dim, None).map(Tensor::from_view)
+        let out = self.as_view().cumprod(dim, None)?;
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(products(dim))
+        })
     }
 
     /// [`Tensor::cumprod`] of the elements converted to a dtype first, on the way.
@@ -86,9 +93,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cumprod_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .cumprod(dim, Some(dtype))
-            .map(Tensor::from_view)
+        let out = self.as_view().cumprod(dim, Some(dtype))?;
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(products(dim))
+        })
     }
 
     /// [`Tensor::cumprod`] in place, in this dtype.
@@ -105,7 +114,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
-        self.as_view().cumprod_(dim)
+        let run = || self.as_view().cumprod_(dim);
+        // What it was before is needed: a copy, as in PyTorch.
+        let before = |r: &mut Recorder| r.save(&self.copy()?);
+        Recorder::in_place("cumprod_", &[self], before, run, |_| Ok(products(dim)))
     }
 
     /// The largest elements up to each along a dim, and where the last of them are; NaN counts as beyond all.
@@ -122,7 +134,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cummax(&self, dim: isize) -> Result<(Tensor, Tensor)> {
-        self.as_view().cummax(dim).map(pair)
+        self.picked(self.as_view().cummax(dim)?, picked(dim, true, true))
     }
 
     /// The smallest elements up to each along a dim, and where the last of them are; NaN counts as beyond all.
@@ -139,7 +151,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cummin(&self, dim: isize) -> Result<(Tensor, Tensor)> {
-        self.as_view().cummin(dim).map(pair)
+        self.picked(self.as_view().cummin(dim)?, picked(dim, true, true))
     }
 
     /// `log Σ e^x` of the elements up to each along a dim, without overflow on the way.
@@ -155,6 +167,6 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn logcumsumexp(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().logcumsumexp(dim).map(Tensor::from_view)
+        self.reduced(self.as_view().logcumsumexp(dim)?, log_sums(dim))
     }
 }

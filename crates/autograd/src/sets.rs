@@ -1,8 +1,9 @@
 //! Elements as a set, in bins, and in order.
 
 use crate::Tensor;
+use crate::rules::reduce::extreme_of_all;
 use osteon_spec::{DType, Error, Kind, Result, Scalar, wrap_dim};
-use osteon_tensor::{Unique, View};
+use osteon_tensor::{Pick, Unique, View};
 
 /// The different elements of a tensor; see [`Tensor::unique`].
 #[derive(Clone, Debug)]
@@ -315,8 +316,8 @@ impl Tensor {
         keepdim: bool,
         interpolation: Interpolation,
     ) -> Result<Tensor> {
-        let (sorted, shape) = self.sorted_lanes(dim, keepdim)?;
-        quantile_of(&sorted, q, interpolation)?.reshape(shape)
+        let q = Tensor::full([], q, self.dtype(), &self.device())?;
+        self.quantiles(&q, dim, keepdim, interpolation)
     }
 
     /// [`Tensor::quantile`] for each of several shares: a new dim in front.
@@ -340,6 +341,7 @@ impl Tensor {
         interpolation: Interpolation,
     ) -> Result<Tensor> {
         let op = "quantile";
+        let (sorted, mut shape) = self.sorted_lanes(dim, keepdim)?;
         if q.dtype() != self.dtype() || q.dim() > 1 {
             let message = format!(
                 "q must be a {} vector, got {} {:?}",
@@ -349,24 +351,37 @@ impl Tensor {
             );
             return Err(Error::new(Kind::Value, message).op(op));
         }
-        if q.dim() == 0 {
-            return self.quantile(q.item::<f64>()?, dim, keepdim, interpolation);
+        if !q.device().is_meta() {
+            let inside = q.ge(0.0)?.logical_and(&q.le(1.0)?)?;
+            if !inside.all()?.item::<bool>()? {
+                return Err(Error::new(Kind::Value, "every q must be from 0 to 1").op(op));
+            }
         }
-        let (sorted, shape) = self.sorted_lanes(dim, keepdim)?;
-        let shares = q.to(DType::F64)?.to_vec::<f64>()?;
-        let found = shares
-            .into_iter()
-            .map(|q| quantile_of(&sorted, q, interpolation)?.reshape(&shape))
-            .collect::<Result<Vec<_>>>()?;
-        if found.is_empty() {
-            let shape: Vec<usize> = [0]
-                .into_iter()
-                .chain(shape.iter().map(|&n| n as usize))
-                .collect();
-            return Tensor::zeros(shape, self.dtype(), &self.device());
+        let last = sorted.size(-1)? as isize - 1;
+        let ranks = q.reshape([-1])?.mul(last as f64)?;
+        let at = |ranks: &Tensor| sorted.index_select(-1, &ranks.to(DType::I64)?);
+        let found = match interpolation {
+            Interpolation::Lower => at(&ranks.floor()?)?,
+            Interpolation::Higher => at(&ranks.ceil()?)?,
+            Interpolation::Nearest => at(&ranks.round()?)?,
+            Interpolation::Linear | Interpolation::Midpoint => {
+                let floor = ranks.floor()?;
+                let share = match interpolation {
+                    Interpolation::Midpoint => ranks.full_like(0.5, None)?,
+                    _ => ranks.sub(&floor)?,
+                };
+                at(&floor)?.lerp(&at(&ranks.ceil()?)?, &share)?
+            }
+        };
+        // NaN is sorted to the end.
+        let highest = sorted.narrow(-1, last, 1)?;
+        let found = highest.r#where(&highest.isnan()?, &found)?;
+        if q.dim() == 0 {
+            return found.reshape(shape);
         }
         // Each lane's results side by side in memory.
-        Tensor::stack(&found.iter().collect::<Vec<_>>(), -1)?.movedim([-1], [0])
+        shape.push(q.numel() as isize);
+        found.reshape(shape)?.movedim([-1], [0])
     }
 
     /// The lanes along a dim (or all elements as one), sorted, as a last dim, and the shape of a result.
@@ -422,7 +437,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn median(&self) -> Result<Tensor> {
-        self.median_of_all(|x| x.median_dim(0, false))
+        self.median_of_all(Pick::Median, "median")
     }
 
     /// The lower median of all elements but NaN.
@@ -437,51 +452,24 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nanmedian(&self) -> Result<Tensor> {
-        self.median_of_all(|x| x.nanmedian_dim(0, false))
+        self.median_of_all(Pick::NanMedian, "nanmedian")
     }
 
     #[track_caller]
-    fn median_of_all(
-        &self,
-        median: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)>,
-    ) -> Result<Tensor> {
-        if self.numel() == 0 && self.dtype().is_float() {
-            return Tensor::full([], Scalar::Float(f64::NAN), self.dtype(), &self.device());
-        }
-        Ok(median(&self.reshape([-1])?)?.0)
+    fn median_of_all(&self, pick: Pick, op: &'static str) -> Result<Tensor> {
+        let out = if self.numel() == 0 && self.dtype().is_float() {
+            View::full(&[], Scalar::Float(f64::NAN), self.dtype(), &self.device())?
+        } else {
+            self.as_view()
+                .reshape(&[-1])?
+                .one_of_each(pick, 0, false, op)?
+                .0
+        };
+        self.reduced(out, extreme_of_all())
     }
 }
 
 /// The quantile of each lane, which is sorted and not empty.
-#[track_caller]
-fn quantile_of(sorted: &Tensor, q: f64, interpolation: Interpolation) -> Result<Tensor> {
-    if !(0.0..=1.0).contains(&q) {
-        let message = format!("q must be from 0 to 1, got {q}");
-        return Err(Error::new(Kind::Value, message).op("quantile"));
-    }
-    let n = sorted.shape()[sorted.dim() - 1];
-    let rank = match interpolation {
-        Interpolation::Lower => (q * (n - 1) as f64).floor(),
-        Interpolation::Higher => (q * (n - 1) as f64).ceil(),
-        Interpolation::Nearest => (q * (n - 1) as f64).round_ties_even(),
-        Interpolation::Linear | Interpolation::Midpoint => q * (n - 1) as f64,
-    };
-    let below = sorted.select(-1, rank.floor() as isize)?;
-    let above = sorted.select(-1, rank.ceil() as isize)?;
-    let share = match interpolation {
-        Interpolation::Midpoint if rank.fract() > 0.0 => 0.5,
-        _ => rank.fract(),
-    };
-    let found = if share == 0.0 {
-        below
-    } else {
-        below.add(&above.sub(&below)?.mul(share)?)?
-    };
-    // NaN is sorted to the end.
-    let last = sorted.select(-1, -1)?;
-    last.r#where(&last.isnan()?, &found)?.contiguous()
-}
-
 impl Tensor {
     /// A vector of integers as rows of zeros with a one at the integer's place, in a last dim of so many classes (of as many
     /// as the largest integer needs, without a number): a new int64 tensor.

@@ -1,12 +1,9 @@
 //! Order along a dim.
 
 use crate::Tensor;
+use crate::rules::reduce::picked;
 use osteon_spec::Result;
-use osteon_tensor::{Pick, View};
-
-fn both((values, indices): (View, View)) -> (Tensor, Tensor) {
-    (Tensor::from_view(values), Tensor::from_view(indices))
-}
+use osteon_tensor::Pick;
 
 impl Tensor {
     /// The elements along a dim in order, and where each was (int64). Stable; NaN counts as the largest. Both results keep the order of
@@ -24,7 +21,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn sort(&self, dim: isize, descending: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().sort(dim, descending).map(both)
+        self.picked(
+            self.as_view().sort(dim, descending)?,
+            picked(dim, true, false),
+        )
     }
 
     /// The indices of [`Tensor::sort`].
@@ -73,7 +73,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn topk(&self, k: isize, dim: isize, largest: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().topk(k, dim, largest).map(both)
+        self.picked(
+            self.as_view().topk(k, dim, largest)?,
+            picked(dim, true, false),
+        )
     }
 
     /// The `k`th smallest element along a dim, counted from 1, and where it was.
@@ -89,7 +92,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn kthvalue(&self, k: isize, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view().kthvalue(k, dim, keepdim).map(both)
+        let found = self.as_view().kthvalue(k, dim, keepdim)?;
+        self.picked(found, picked(dim, keepdim, false))
     }
 
     /// The lower median along a dim, and where it was; NaN where there is one.
@@ -105,9 +109,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn median_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view()
-            .one_of_each(Pick::Median, dim, keepdim, "median")
-            .map(both)
+        let found = self
+            .as_view()
+            .one_of_each(Pick::Median, dim, keepdim, "median")?;
+        self.picked(found, picked(dim, keepdim, false))
     }
 
     /// The lower median along a dim of what is not NaN, and where it was.
@@ -123,9 +128,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn nanmedian_dim(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view()
-            .one_of_each(Pick::NanMedian, dim, keepdim, "nanmedian")
-            .map(both)
+        let found = self
+            .as_view()
+            .one_of_each(Pick::NanMedian, dim, keepdim, "nanmedian")?;
+        self.picked(found, picked(dim, keepdim, false))
     }
 
     /// The element that occurs most often along a dim, the smallest of several, and where it was last.
@@ -141,8 +147,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mode(&self, dim: isize, keepdim: bool) -> Result<(Tensor, Tensor)> {
-        self.as_view()
-            .one_of_each(Pick::Mode, dim, keepdim, "mode")
-            .map(both)
+        let found = self
+            .as_view()
+            .one_of_each(Pick::Mode, dim, keepdim, "mode")?;
+        self.picked(found, picked(dim, keepdim, false))
     }
 }

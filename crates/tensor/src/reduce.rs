@@ -200,8 +200,11 @@ impl View {
         .one(self, dtype)
     }
 
-    /// How many elements one result comes from.
-    pub(crate) fn count(&self, dims: &[isize]) -> Result<usize> {
+    /// How many elements one result of a reduction over dims (all for an empty list) comes from.
+    ///
+    /// # Errors
+    /// A dim out of range or named twice.
+    pub fn count(&self, dims: &[isize]) -> Result<usize> {
         Ok(listed(dims, self.dim())?
             .iter()
             .map(|&d| self.shape()[d])

@@ -3,10 +3,10 @@
 use crate::backend::backend;
 use crate::reduce::{Reduction, check_fractional, listed};
 use crate::target::{Reads, Target, with_out};
-use crate::{View, write};
+use crate::{Arg, Call, Compute, Op, TernaryOp, View, write};
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_memory::here;
-use osteon_spec::{Category, DType, Error, Kind, Layout, Result};
+use osteon_spec::{Category, DType, Error, Kind, Layout, Result, Scalar};
 
 /// One call of a scan.
 struct Scan<'a> {
@@ -116,6 +116,45 @@ with_out! { to;
 }
 
 impl View {
+    /// `y[i] = x[i] + factor[i] · y[i - 1]` along a dim, or backwards `y[i] = x[i] + factor[i + 1] · y[i + 1]`, of two
+    /// views of one shape and dtype: one call of a kernel for each index of the dim.
+    ///
+    /// # Errors
+    /// A dim out of range; shapes or dtypes that differ; out of memory.
+    #[track_caller]
+    pub fn recurrence(&self, factor: &View, dim: isize, backwards: bool) -> Result<View> {
+        let op = "recurrence";
+        let d = self.existing_dim(dim, op)?;
+        let n = self.shape()[d] as isize;
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(op))?;
+        let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
+        let at = |view: &View, i: isize| view.narrow(dim, i, 1);
+        for step in 0..n {
+            let (i, last) = match backwards {
+                false => (step, step - 1),
+                true => (n - 1 - step, n - step),
+            };
+            let x = at(self, i)?;
+            let parts = match step {
+                0 => None,
+                _ => Some((at(factor, i.max(last))?, at(&out, last)?)),
+            };
+            let [a, b] = match &parts {
+                None => [Arg::from(0i64); 2],
+                Some((factor, sum)) => [factor.into(), sum.into()],
+            };
+            Call {
+                name: op,
+                op: Op::Ternary(TernaryOp::Addcmul),
+                compute: Compute::Same,
+                args: &[(&x).into(), a, b],
+                numbers: &[Scalar::Int(1)],
+            }
+            .overwrite(&at(&out, i)?)?;
+        }
+        Ok(out)
+    }
+
     /// [`View::cumsum`] in place, in this dtype.
     ///
     /// # Errors

@@ -1,0 +1,4 @@
+//! Derivatives, as formulas on tensors.
+
+pub(crate) mod reduce;
+pub(crate) mod scan;
