@@ -15,6 +15,7 @@ mod display;
 mod elementwise;
 pub mod functional;
 mod grad;
+mod grad_fn;
 mod graph;
 mod grids;
 mod index;
@@ -41,8 +42,10 @@ mod views;
 pub use arithmetic::Rounding;
 pub use copies::To;
 pub use grad::{Backward, Grad, grad};
+pub use grad_fn::GradFn;
 pub use graph::mode::{
-    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    check_saved_bytes, enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled,
+    no_grad,
 };
 pub use grids::Indexing;
 pub use index::Index;

@@ -6,8 +6,9 @@ use crate::format::Printed;
 use crate::{Call, Compute, Number, Op, View};
 use bytemuck::Zeroable;
 use osteon_kernels::CompareOp;
-use osteon_spec::{DType, Error, Kind, Result, Scalar, broadcast_shapes};
+use osteon_spec::{DType, Dims, Error, Kind, Result, Scalar, broadcast_shapes};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl View {
     /// All elements in row-major order, in a new vector.
@@ -104,6 +105,31 @@ impl View {
         }))
     }
 
+    /// A number that stands for the elements in row-major order: equal for equal ones, and hardly ever for others. Reads
+    /// each element.
+    ///
+    /// # Errors
+    /// A write guard in the way.
+    pub fn fingerprint(&self) -> Result<u64> {
+        let mut hasher = DefaultHasher::new();
+        if !self.device().is_meta() {
+            self.peek("fingerprint", &mut |get| {
+                let mut index = Dims::from_elem(0, self.dim());
+                for _ in 0..self.numel() {
+                    hash(get(&index), &mut hasher);
+                    // The next index in row-major order.
+                    for (at, &size) in index.iter_mut().zip(self.shape()).rev() {
+                        *at = (*at + 1) % size;
+                        if *at > 0 {
+                            break;
+                        }
+                    }
+                }
+            })?;
+        }
+        Ok(hasher.finish())
+    }
+
     /// Calls `look` with a way to read single elements, all from one moment.
     pub(crate) fn peek(&self, op: &'static str, look: &mut dyn FnMut(&Peek<'_>)) -> Result<()> {
         backend(self.device())
@@ -143,5 +169,15 @@ impl fmt::Display for View {
             Ok(text) => f.write_str(&text),
             Err(e) => write!(f, "tensor(<{e}>)"),
         }
+    }
+}
+
+fn hash(number: Scalar, hasher: &mut DefaultHasher) {
+    match number {
+        Scalar::Bool(b) => b.hash(hasher),
+        Scalar::Int(i) => i.hash(hasher),
+        Scalar::UInt(u) => u.hash(hasher),
+        Scalar::Float(f) => f.to_bits().hash(hasher),
+        Scalar::Complex(re, im) => [re, im].map(f64::to_bits).hash(hasher),
     }
 }

@@ -7,10 +7,11 @@ use std::cell::Cell;
 struct Mode {
     grad: bool,
     inference: bool,
+    bytes: bool,
 }
 
 thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
+    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false, bytes: false }) };
 }
 
 /// Puts the thread's mode back, also when the code inside panics.
@@ -67,9 +68,10 @@ pub fn enable_grad<R>(f: impl FnOnce() -> R) -> R {
 /// ```
 pub fn inference_mode<R>(f: impl FnOnce() -> R) -> R {
     with(
-        |_| Mode {
+        |m| Mode {
             grad: false,
             inference: true,
+            ..m
         },
         f,
     )
@@ -96,4 +98,31 @@ pub fn is_grad_enabled() -> bool {
 #[inline]
 pub fn is_inference_mode_enabled() -> bool {
     MODE.get().inference
+}
+
+/// Runs `f` so that what its operations save for their derivatives is checked by its bytes: a write that leaves these
+/// as they were is no error in the backward pass. Without it the version of the whole storage is checked, as in PyTorch,
+/// and a write to other elements of it is an error too.
+///
+/// Costs a reading of every tensor that is saved. For finding out what a version error is about.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, check_saved_bytes, no_grad};
+/// let x = Tensor::new([1f32, 2.0, 3.0])?;
+/// let part = x.slice(0, ..2)?;
+/// let w = Tensor::new([5f32, 7.0])?;
+/// w.requires_grad_(true)?;
+/// let y = check_saved_bytes(|| w.mul(&part))?;
+/// x.slice(0, 2..)?.zero_()?; // beside what was saved
+/// y.sum()?.backward()?;
+/// assert_eq!(w.grad().unwrap().to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+pub fn check_saved_bytes<R>(f: impl FnOnce() -> R) -> R {
+    with(|m| Mode { bytes: true, ..m }, f)
+}
+
+#[inline]
+pub(crate) fn checks_bytes() -> bool {
+    MODE.get().bytes
 }

@@ -279,11 +279,8 @@ impl Back<'_> {
         if kept.freed {
             return Err(freed(self.node));
         }
-        match kept.saved.get(k) {
-            Some(saved) => {
-                saved.check(self.node)?;
-                saved.unpack(self.node, self.create_graph)
-            }
+        match kept.saved.get(k).and_then(Saved::tensor) {
+            Some(saved) => saved.unpack(self.node, self.create_graph),
             None => Err(Error::new(
                 Kind::Autograd,
                 format!("{} saved no tensor {k}", self.node.op),

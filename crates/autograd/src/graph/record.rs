@@ -99,8 +99,9 @@ impl Recorder {
 
     /// Saves a view that has no history: indices, a mask, a statistic.
     pub fn save_view(&mut self, view: &View) -> Result<()> {
+        let tensor = Tensor::from_view(view.clone());
         self.saved
-            .push(Saved::Input(view.saved(self.op, self.site)?, None));
+            .push(Saved::input(&tensor, None, self.op, self.site)?);
         Ok(())
     }
 

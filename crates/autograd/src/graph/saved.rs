@@ -1,5 +1,6 @@
 //! Tensors that a node keeps for its derivative.
 
+use super::mode::checks_bytes;
 use super::{Edge, Node};
 use crate::Tensor;
 use osteon_memory::Site;
@@ -7,15 +8,27 @@ use osteon_spec::{DType, Error, Kind, Result};
 use osteon_tensor::View;
 use std::sync::Arc;
 
-/// Bytes that a node keeps: an entry in the registry that says so, and the history that the tensor had, for
-/// derivatives of derivatives. The entry's version at birth is the one that the derivative stands for.
+/// What a node keeps for its derivative.
 pub(crate) enum Saved {
-    /// An input, with the edge along which its gradients flow.
-    Input(View, Option<Edge>),
-    /// The node's own output of this number.
-    Output(View, usize),
+    Tensor(SavedTensor),
     /// Nothing but the fact: a number that PyTorch keeps as a tensor, so that a second backward is an error.
     Number,
+}
+
+/// Bytes that a node keeps: an entry in the registry that says so, and the history that the tensor had, for derivatives of
+/// derivatives. The entry's version at birth is the one that the derivative stands for.
+pub(crate) struct SavedTensor {
+    pub view: View,
+    source: Source,
+    /// Of the elements as they were, where these and not the version are to be checked.
+    fingerprint: Option<u64>,
+}
+
+enum Source {
+    /// An input, with the edge along which its gradients flow.
+    Input(Option<Edge>),
+    /// The node's own output of this number.
+    Output(usize),
 }
 
 impl Saved {
@@ -26,41 +39,57 @@ impl Saved {
         site: Site,
     ) -> Result<Saved> {
         check_inference(tensor, op)?;
-        Ok(Saved::Input(tensor.as_view().saved(op, site)?, edge))
+        Saved::of(tensor.as_view(), Source::Input(edge), op, site)
     }
 
     pub fn output(view: &View, output: usize, op: &'static str, site: Site) -> Result<Saved> {
-        Ok(Saved::Output(view.saved(op, site)?, output))
+        Saved::of(view, Source::Output(output), op, site)
     }
 
-    pub fn view(&self) -> Option<&View> {
+    fn of(view: &View, source: Source, op: &'static str, site: Site) -> Result<Saved> {
+        let fingerprint = checks_bytes().then(|| view.fingerprint()).transpose()?;
+        Ok(Saved::Tensor(SavedTensor {
+            view: view.saved(op, site)?,
+            source,
+            fingerprint,
+        }))
+    }
+
+    pub fn tensor(&self) -> Option<&SavedTensor> {
         match self {
-            Saved::Input(view, _) | Saved::Output(view, _) => Some(view),
+            Saved::Tensor(saved) => Some(saved),
             Saved::Number => None,
         }
     }
 
     /// Checks that nobody wrote the bytes since.
     pub fn check(&self, node: &Node) -> Result<()> {
-        match self.view() {
-            Some(view) if view.version() != view.viewer().born() => {
-                Err(overwritten(self, view, node))
-            }
-            _ => Ok(()),
+        self.tensor().map_or(Ok(()), |saved| saved.check(node))
+    }
+}
+
+impl SavedTensor {
+    fn check(&self, node: &Node) -> Result<()> {
+        let view = &self.view;
+        if view.version() == view.viewer().born() {
+            return Ok(());
+        }
+        match self.fingerprint {
+            Some(before) if view.fingerprint()? == before => Ok(()),
+            _ => Err(overwritten(self, node)),
         }
     }
 
     /// The tensor, with its history where derivatives of derivatives are wanted.
     pub fn unpack(&self, node: &Arc<Node>, with_history: bool) -> Result<Tensor> {
-        let (view, edge) = match self {
-            Saved::Input(view, edge) => (view, edge.clone()),
-            Saved::Output(view, k) => (view, Some(Edge::Node(node.clone(), *k))),
-            Saved::Number => return Err(Error::new(Kind::Autograd, "nothing was saved here")),
+        let edge = match &self.source {
+            Source::Input(edge) => edge.clone(),
+            Source::Output(k) => Some(Edge::Node(node.clone(), *k)),
         };
         if !with_history || edge.is_none() {
-            return Ok(Tensor::from_view(view.clone()));
+            return Ok(Tensor::from_view(self.view.clone()));
         }
-        let tensor = Tensor::from_view(view.alias()?);
+        let tensor = Tensor::from_view(self.view.alias()?);
         tensor.meta_or_new().set_edge(edge, None);
         Ok(tensor)
     }
@@ -92,11 +121,12 @@ fn type_name(dtype: DType) -> String {
 }
 
 #[cold]
-fn overwritten(saved: &Saved, view: &View, node: &Node) -> Error {
-    let what = match saved {
-        Saved::Output(_, k) => format!("output {k} of {}", node.op),
-        Saved::Input(_, Some(Edge::Node(maker, k))) => format!("output {k} of {}", maker.op),
-        Saved::Input(..) | Saved::Number => "a leaf".into(),
+fn overwritten(saved: &SavedTensor, node: &Node) -> Error {
+    let view = &saved.view;
+    let what = match &saved.source {
+        Source::Output(k) => format!("output {k} of {}", node.op),
+        Source::Input(Some(Edge::Node(maker, k))) => format!("output {k} of {}", maker.op),
+        Source::Input(_) => "a leaf".into(),
     };
     let writer = match view.storage().last_write() {
         Some((op, site)) => format!("{op} at {site} wrote it last"),
