@@ -1,6 +1,7 @@
 //! Operations element by element that have more to say than their operands, and operators.
 
 use crate::elementwise::{binary, unary};
+use crate::out::{outs, write};
 use crate::{Operand, Tensor};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 use osteon_tensor::{Arg, BinaryOp, Call, CompareOp, Compute, Op, TernaryOp, UnaryOp};
@@ -19,6 +20,7 @@ pub enum Rounding {
 /// its method, in place the example alone.
 macro_rules! calls {
     ($($(#[doc = $doc:literal])+ $name:ident $(#[doc = $in_place_doc:literal])+ $in_place:ident
+        $out:ident [$($example:tt)*]
         = |$this:ident $(, $x:ident: $ty:ty)*| $call:expr;)*
     ) => {
         impl Tensor { $(
@@ -48,6 +50,20 @@ macro_rules! calls {
             pub fn $in_place<'a>(&'a self $(, $x: $ty)*) -> Result<()> {
                 let $this = self;
                 calls!(@run $this stringify!($in_place), in_place($this.as_view()), $call)
+            }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`, which has the result's shape.")]
+            ///
+            /// # Errors
+            /// Another shape; a result that `out` cannot hold; overlap; a guard in the way.
+            ///
+            #[doc = outs!(@example One $($example)*)]
+            #[track_caller]
+            #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
+            pub fn $out<'a>(&'a self $(, $x: $ty)*, out: &Tensor) -> Result<()> {
+                let $this = self;
+                let (op, compute, args, numbers) = $call;
+                write(&Call { name: stringify!($out), op, compute, args: &args, numbers: &numbers }, out)
             }
         )* }
     };
@@ -85,7 +101,9 @@ calls! {
     /// assert_eq!(x.to_vec::<i64>()?, [11, 12]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    add_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
+    add_scaled_
+    add_scaled_out [x = [1.0, 2.0]; x.add_scaled_out(5, 2, &out); [11.0, 12.0]]
+    = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
         Op::Binary(BinaryOp::AddScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
     );
     /// `self - alpha · other`. Not for `bool`.
@@ -104,7 +122,9 @@ calls! {
     /// assert_eq!(x.to_vec::<i64>()?, [1, 2]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    sub_scaled_ = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
+    sub_scaled_
+    sub_scaled_out [x = [11.0, 12.0]; x.sub_scaled_out(5, 2, &out); [1.0, 2.0]]
+    = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
         Op::Binary(BinaryOp::SubScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
     );
     /// The quotient rounded to an integer, in the dtype that the operands promote to. Integers are not divided by
@@ -124,7 +144,9 @@ calls! {
     /// assert_eq!(x.to_vec::<i64>()?, [-3, 3]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    div_rounding_ = |x, other: impl Into<Operand<'a>>, rounding: Rounding| (
+    div_rounding_
+    div_rounding_out [x = [-7.0, 7.0]; x.div_rounding_out(2, osteon_autograd::Rounding::Floor, &out); [-4.0, 3.0]]
+    = |x, other: impl Into<Operand<'a>>, rounding: Rounding| (
         Op::Binary(match rounding {
             Rounding::Trunc => BinaryOp::DivTrunc,
             Rounding::Floor => BinaryOp::FloorDivide,
@@ -149,7 +171,9 @@ calls! {
     /// assert_eq!(x.to_vec::<i64>()?, [41, 91]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    addcmul_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
+    addcmul_
+    addcmul_out [x = [1.0], a = [2.0], b = [4.0]; x.addcmul_out(&a, &b, 2, &out); [17.0]]
+    = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
         Op::Ternary(TernaryOp::Addcmul), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
     );
     /// `self + value · a / b`, where `a` and `b` are not both integers.
@@ -168,7 +192,9 @@ calls! {
     /// assert_eq!(x.to_vec::<f64>()?, [-1.0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    addcdiv_ = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
+    addcdiv_
+    addcdiv_out [x = [1.0], a = [6.0], b = [4.0]; x.addcdiv_out(&a, &b, 2, &out); [4.0]]
+    = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
         Op::Ternary(TernaryOp::Addcdiv), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
     );
     /// From this tensor (weight 0) to `end` (weight 1). All tensors have one dtype.
@@ -187,7 +213,9 @@ calls! {
     /// assert_eq!(x.to_vec::<f64>()?, [1.0, 12.5]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    lerp_ = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
+    lerp_
+    lerp_out [x = [0.0], end = [10.0]; x.lerp_out(&end, 0.25, &out); [2.5]]
+    = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
         Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.arg(), end.arg(), weight_of(weight.into())?], []
     );
     /// The nearest multiple of `10^-decimals`, halves to even; for floats, and for integers without `decimals`.
@@ -206,7 +234,9 @@ calls! {
     /// assert_eq!(x.to_vec::<f64>()?, [0.12, 2.0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    round_decimals_ = |x, decimals: i32| (
+    round_decimals_
+    round_decimals_out [x = [1.25, 2.375]; x.round_decimals_out(1, &out); [1.2, 2.4]]
+    = |x, decimals: i32| (
         Op::Unary(if decimals == 0 { UnaryOp::Round } else { UnaryOp::RoundDecimals }),
         PROMOTED,
         [x.arg()],
@@ -228,7 +258,9 @@ calls! {
     /// assert_eq!(x.to_vec::<f64>()?, [0.0, 0.0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    logit_ = |x, eps: Option<f64>| (
+    logit_
+    logit_out [x = [0.5, 0.75]; x.logit_out(None, &out); [0.0, 1.0986122886681098]]
+    = |x, eps: Option<f64>| (
         Op::Unary(UnaryOp::Logit),
         Compute::Float,
         [x.arg()],
@@ -250,7 +282,9 @@ calls! {
     /// assert_eq!(x.to_vec::<f64>()?, [1.0, -9.0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    nan_to_num_ = |x, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>| (
+    nan_to_num_
+    nan_to_num_out [x = [f64::NAN, 2.0]; x.nan_to_num_out(Some(7.0), None, None, &out); [7.0, 2.0]]
+    = |x, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>| (
         Op::Unary(UnaryOp::NanToNum),
         PROMOTED,
         [x.arg()],
@@ -263,7 +297,7 @@ calls! {
 }
 
 impl Tensor {
-    fn arg(&self) -> Arg<'_> {
+    pub(crate) fn arg(&self) -> Arg<'_> {
         Arg::View(self.as_view())
     }
 
@@ -394,7 +428,7 @@ impl Tensor {
             .in_place(self.as_view())
     }
 
-    fn clamped<'a>(&self, name: &'static str, args: &'a [Arg<'a>; 3]) -> Call<'a> {
+    pub(crate) fn clamped<'a>(&self, name: &'static str, args: &'a [Arg<'a>; 3]) -> Call<'a> {
         Call {
             name,
             op: Op::Ternary(TernaryOp::Clamp),
@@ -570,7 +604,10 @@ impl Tensor {
 
 /// One of the two bounds of a clamp.
 macro_rules! bounds {
-    ($($(#[doc = $doc:literal])+ $name:ident $(#[doc = $in_place_doc:literal])+ $in_place:ident => $op:ident;)*) => {
+    ($(
+        $(#[doc = $doc:literal])+ $name:ident $(#[doc = $in_place_doc:literal])+ $in_place:ident
+        $out:ident [$($example:tt)*] => $op:ident;
+    )*) => {
         impl Tensor { $(
             $(#[doc = $doc])+
             ///
@@ -593,6 +630,18 @@ macro_rules! bounds {
                 let args = [self.arg(), self.bound(bound.into(), stringify!($in_place))?];
                 binary(stringify!($in_place), Op::Binary(BinaryOp::$op), PROMOTED, &args).in_place(self.as_view())
             }
+
+            #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`, which has the result's shape.")]
+            ///
+            /// # Errors
+            /// As there; another shape; a result that `out` cannot hold; overlap.
+            ///
+            #[doc = outs!(@example One $($example)*)]
+            #[track_caller]
+            pub fn $out<'a>(&self, bound: impl Into<Operand<'a>>, out: &Tensor) -> Result<()> {
+                let args = [self.arg(), self.bound(bound.into(), stringify!($out))?];
+                write(&binary(stringify!($out), Op::Binary(BinaryOp::$op), PROMOTED, &args), out)
+            }
         )* }
     };
 }
@@ -613,7 +662,8 @@ bounds! {
     /// assert_eq!(x.to_vec::<i64>()?, [-3, 2]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    clamp_min_ => Maximum;
+    clamp_min_
+    clamp_min_out [x = [-3.0, 1.0]; x.clamp_min_out(0, &out); [0.0, 1.0]] => Maximum;
     /// Held at or below a number or a tensor.
     ///
     /// ```
@@ -629,12 +679,13 @@ bounds! {
     /// assert_eq!(x.to_vec::<i64>()?, [0, 9]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
-    clamp_max_ => Minimum;
+    clamp_max_
+    clamp_max_out [x = [1.0, 9.0]; x.clamp_max_out(5, &out); [1.0, 5.0]] => Minimum;
 }
 
 /// The call of a power: of the common exponents as the operation that is exact and fast for them.
 #[track_caller]
-fn power<'a>(
+pub(crate) fn power<'a>(
     name: &'static str,
     base: &Tensor,
     exponent: Arg<'a>,

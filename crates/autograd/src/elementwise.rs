@@ -2,6 +2,7 @@
 //!
 //! Shapes broadcast, dtypes promote, and results are laid out as in PyTorch; any strides are read as they are.
 
+use crate::out::write;
 use crate::{Operand, Tensor};
 use osteon_spec::Result;
 use osteon_tensor::{Arg, BinaryOp, Call, CompareOp, Compute, Op, UnaryOp};
@@ -71,7 +72,7 @@ macro_rules! unary {
             #[track_caller]
             pub fn $out(&self, out: &Tensor) -> Result<()> {
                 let args = [Arg::View(self.as_view())];
-                unary(stringify!($out), UnaryOp::$op, Compute::$compute, &args).out(out.as_view())
+                write(&unary(stringify!($out), UnaryOp::$op, Compute::$compute, &args), out)
             }
         )* }
     };
@@ -152,7 +153,7 @@ macro_rules! binary {
             pub fn $out<'a>(&self, other: $other, out: &Tensor) -> Result<()> {
                 let other: Operand<'a> = other.into();
                 let args = [Arg::View(self.as_view()), other.arg()];
-                binary(stringify!($out), Op::$kind($op), Compute::$compute, &args).out(out.as_view())
+                write(&binary(stringify!($out), Op::$kind($op), Compute::$compute, &args), out)
             }
         )* }
     };

@@ -1,14 +1,14 @@
 //! Products that add to something or contract chosen dims.
 
 use crate::View;
-use crate::backend::{Arg, backend};
+use crate::backend::Arg;
 use crate::elementwise::check_broadcasts_to;
 use crate::matmul::{Contract, check_factors, multiplied};
 use crate::target::{Reads, Target, with_out};
 use crate::write;
 use crate::{Call, Compute, Op};
 use osteon_kernels::{BinaryOp, UnaryOp};
-use osteon_memory::here;
+use osteon_memory::{here, hold};
 use osteon_spec::{
     Category, DType, Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes, wrap_dim,
 };
@@ -133,7 +133,7 @@ with_out! { to;
         }
         // Whatever stands in the way of reading this view must show before the product is written.
         check_broadcasts_to(self, out, to.op)?;
-        backend(self.device()).peek(self, &mut |_| ()).map_err(|e| e.op(to.op))?;
+        drop(hold(&[self.storage()], &[]).map_err(|e| e.op(to.op))?);
         let product = multiplied(kind, a, b, to)?;
         self.blend(&product, weights, &product, to.op)?;
         Ok(product)

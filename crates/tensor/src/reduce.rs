@@ -297,6 +297,12 @@ impl View {
         to: Target<'a>,
     ) -> Result<Reduce<'a>> {
         check_fractional(self.dtype(), to.op)?;
+        if let Some(given) = to.dtype().filter(|d| d.is_complex())
+            && !self.dtype().is_complex()
+        {
+            let message = format!("the result is real, but out holds {given}");
+            return Err(Error::new(Kind::DType, message).op(to.op));
+        }
         Ok(Reduce {
             number: correction,
             ..self.reduction(op, dims, keepdim, to.casting())
@@ -355,6 +361,9 @@ with_out! { to;
     /// As [`View::mean`]; complex numbers.
     nanmean nanmean_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
         check_fractional(self.dtype(), to.op)?;
+        if self.dtype().is_complex() {
+            return Err(Error::new(Kind::DType, "not defined for complex numbers").op(to.op));
+        }
         let dtype = dtype.or(to.dtype()).unwrap_or(self.dtype());
         let how = self.reduction(ReduceOp::NanMean, dims, keepdim, to);
         Reduce { dtype, ..how }.one(self, dtype)

@@ -189,6 +189,10 @@ with_out! { to;
     /// Dims that differ; another dtype; a sorter of another shape, or with indices out of range; out of memory.
     searchsorted searchsorted_out(&self, values: &View, right: bool, sorter: Option<&View>) -> View {
         let op = to.op;
+        if self.dtype() == DType::Bool {
+            let message = "not defined for bool; cast with to() first";
+            return Err(Error::new(Kind::DType, message).op(op));
+        }
         if values.dtype() != self.dtype() {
             return Err(Error::new(
                 Kind::DType,

@@ -4,8 +4,9 @@ use crate::View;
 use crate::copy::transfer;
 use crate::elementwise::other_device;
 use crate::write;
-use osteon_memory::{CopyReason, attribute, copies, here};
+use osteon_memory::{CopyReason, attribute, copies, here, hold};
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
+use smallvec::SmallVec;
 
 /// Where the results of one call go, and the name that it has: `sum`, or `sum_out`.
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +169,10 @@ impl<'a> Target<'a> {
             );
             return Err(Error::new(Kind::Shape, message).op(op));
         }
+        let (Reads::Apart(read) | Reads::Each(read)) = reads;
+        // What stands in the way shows here, before the first of perhaps several kernels writes.
+        let storages: SmallVec<[_; 4]> = read.iter().map(|v| v.storage()).collect();
+        drop(hold(&storages, &[out.storage()]).map_err(|e| e.op(op))?);
         match reads {
             Reads::Apart(views) => {
                 write::check_itself(out, op)?;
@@ -176,7 +181,7 @@ impl<'a> Target<'a> {
                 }
             }
             Reads::Each(views) => {
-                let sources: smallvec::SmallVec<[_; 4]> = views.iter().map(|&v| v.into()).collect();
+                let sources: SmallVec<[_; 4]> = views.iter().map(|&v| v.into()).collect();
                 write::check(out, &sources, op)?;
             }
         }

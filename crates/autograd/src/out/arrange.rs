@@ -67,9 +67,12 @@ outs! { out: One;
     take_out of take(&self, index: &Tensor) reads [self] => self.as_view().take_out(index.as_view(), out);
     x = [[1.0, 2.0], [3.0, 4.0]], index = [3i64, 0]; x.take_out(&index, &out); [4.0, 1.0];
 
-    take_along_dim_out of take_along_dim(&self, index: &Tensor, dim: isize) reads [self]
-        => self.as_view().take_along_dim_out(index.as_view(), dim, out);
-    x = [[1.0, 2.0], [3.0, 4.0]], index = [[-1i64], [0]]; x.take_along_dim_out(&index, 1, &out); [[2.0], [3.0]];
+    take_along_dim_out of take_along_dim(&self, index: &Tensor, dim: Option<isize>) reads [self]
+        => match dim {
+            Some(dim) => self.as_view().take_along_dim_out(index.as_view(), dim, out),
+            None => self.as_view().flatten(0, -1)?.take_along_dim_out(&index.as_view().flatten(0, -1)?, 0, out),
+        };
+    x = [[1.0, 2.0], [3.0, 4.0]], index = [[-1i64], [0]]; x.take_along_dim_out(&index, Some(1), &out); [[2.0], [3.0]];
 
     /// Through a temporary of the result's size.
     masked_select_out of masked_select(&self, mask: &Tensor) reads [self]

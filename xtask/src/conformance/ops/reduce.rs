@@ -12,11 +12,13 @@ fn both((first, second): (Tensor, Tensor)) -> Made {
     Ok(vec![Output::Tensor(first), Output::Tensor(second)])
 }
 
-/// Rust has no overload that writes into a given tensor.
-fn without_out(c: &Call<'_>) -> Result<(), Stop> {
+/// The two tensors that results go to.
+pub fn out_pair<'a>(c: &Call<'a>) -> Result<(&'a Tensor, &'a Tensor), Stop> {
     match c.named("out") {
-        None => Ok(()),
-        Some(_) => Err(Stop::Unwritable("there is no out".to_owned())),
+        Some(Arg::List(list)) if list.len() == 2 => {
+            Ok((c.as_tensor(&list[0], "out")?, c.as_tensor(&list[1], "out")?))
+        }
+        _ => Err(Stop::Unwritable("two tensors are needed".to_owned())),
     }
 }
 
@@ -51,17 +53,22 @@ pub fn over_dims(op: &str, c: &Call<'_>) -> Made {
             Some(dims) => x()?.all_dims(dims, keepdim()?)?,
         }),
         "count_nonzero" => one(x()?.count_nonzero(dims()?)?),
-        "amax" | "amin" => {
-            without_out(c)?;
-            one(match op {
-                "amax" => x()?.amax(dims()?, keepdim()?)?,
-                _ => x()?.amin(dims()?, keepdim()?)?,
-            })
+        "amax" | "amin" if c.named("out").is_some() => {
+            let out = c.tensor(usize::MAX, "out")?;
+            match op {
+                "amax" => x()?.amax_out(dims()?, keepdim()?, out)?,
+                _ => x()?.amin_out(dims()?, keepdim()?, out)?,
+            }
+            one(out.clone())
         }
-        "aminmax" => {
-            without_out(c)?;
-            both(x()?.aminmax(dims()?, keepdim()?)?)
+        "amax" => one(x()?.amax(dims()?, keepdim()?)?),
+        "amin" => one(x()?.amin(dims()?, keepdim()?)?),
+        "aminmax" if c.named("out").is_some() => {
+            let out = out_pair(c)?;
+            x()?.aminmax_out(dims()?, keepdim()?, out)?;
+            both((out.0.clone(), out.1.clone()))
         }
+        "aminmax" => both(x()?.aminmax(dims()?, keepdim()?)?),
         "logsumexp" => one(x()?.logsumexp(dims()?, keepdim()?)?),
         "linalg.vector_norm" => {
             let dims = c.ints_or_none(2, "dim")?.unwrap_or_default();

@@ -8,6 +8,7 @@ use super::super::case::Output;
 use super::super::tensors::make;
 use super::super::value::Number;
 use super::arrange::size;
+use super::reduce::out_pair;
 use super::{Made, one};
 
 fn two((values, indices): (Tensor, Tensor)) -> Made {
@@ -16,9 +17,6 @@ fn two((values, indices): (Tensor, Tensor)) -> Made {
 
 /// Order along a dim.
 pub fn order(op: &str, c: &Call<'_>) -> Made {
-    if c.named("out").is_some() {
-        return Err(Stop::Missing);
-    }
     let x = || c.tensor(0, "input");
     let keepdim = |place| c.flag(place, "keepdim");
     match op {
@@ -28,6 +26,11 @@ pub fn order(op: &str, c: &Call<'_>) -> Made {
         "topk" => {
             let (k, dim) = (c.int(1, "k")?, c.int_or(2, "dim", -1)?);
             two(x()?.topk(k, dim, c.flag_or(3, "largest", true)?)?)
+        }
+        "kthvalue" if c.named("out").is_some() => {
+            let (out, k) = (out_pair(c)?, c.int(1, "k")?);
+            x()?.kthvalue_out(k, c.int_or(2, "dim", -1)?, keepdim(3)?, out)?;
+            two((out.0.clone(), out.1.clone()))
         }
         "kthvalue" => two(x()?.kthvalue(c.int(1, "k")?, c.int_or(2, "dim", -1)?, keepdim(3)?)?),
         "mode" => two(x()?.mode(c.int_or(1, "dim", -1)?, keepdim(2)?)?),
