@@ -1,8 +1,10 @@
 //! The elements of one tensor in another order, or several times, in a new tensor.
 
+use crate::graph::{Recorder, Rule, linear, record, rule};
+use crate::views::signed;
 use crate::{Operand, Tensor};
-use osteon_spec::Result;
-use osteon_tensor::{Arg, Triangle, View};
+use osteon_spec::{Result, wrap_dim};
+use osteon_tensor::{Triangle, View};
 
 impl Tensor {
     /// These dims from the last index to the first. Always a copy, which keeps the order of dims.
@@ -18,7 +20,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn flip(&self, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().flip(dims.as_ref()).map(Tensor::from_view)
+        let dims = dims.as_ref();
+        record(self.as_view().flip(dims)?, &[self], |_, _| {
+            let dims = dims.to_vec();
+            Ok(linear(move |g| g.flip(&dims)))
+        })
     }
 
     /// [`Tensor::flip`] of dim 1: left and right exchanged.
@@ -68,9 +74,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn roll(&self, shifts: impl AsRef<[isize]>, dims: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view()
-            .roll(shifts.as_ref(), dims.as_ref())
-            .map(Tensor::from_view)
+        let (shifts, dims) = (shifts.as_ref(), dims.as_ref());
+        record(self.as_view().roll(shifts, dims)?, &[self], |_, _| {
+            // As far as the end, so that no shift is too large to be negated.
+            let size = |k: usize| match dims.get(k) {
+                Some(&dim) => self.size(dim),
+                None => Ok(self.numel()),
+            };
+            let back = |(k, shift): (usize, &isize)| Ok(-(shift % size(k)?.max(1) as isize));
+            let shifts = shifts.iter().enumerate().map(back);
+            let (shifts, dims) = (shifts.collect::<Result<Vec<_>>>()?, dims.to_vec());
+            Ok(linear(move |g| g.roll(&shifts, &dims)))
+        })
     }
 
     /// The tensor so many times along each dim, in a new row-major tensor; more numbers than dims make new dims in front.
@@ -86,9 +101,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn repeat(&self, repeats: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view()
-            .repeat(repeats.as_ref())
-            .map(Tensor::from_view)
+        let repeats = repeats.as_ref();
+        let out = self.as_view().repeat(repeats)?;
+        record(out, &[self], |_, _| Ok(repeated(self, repeats)))
     }
 
     /// As [`Tensor::repeat`], but fewer numbers than dims count for the last ones.
@@ -104,7 +119,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tile(&self, repeats: impl AsRef<[isize]>) -> Result<Tensor> {
-        self.as_view().tile(repeats.as_ref()).map(Tensor::from_view)
+        let repeats = repeats.as_ref();
+        let out = self.as_view().tile(repeats)?;
+        record(out, &[self], |_, _| {
+            let mut all = vec![1; self.dim().saturating_sub(repeats.len())];
+            all.extend_from_slice(repeats);
+            Ok(repeated(self, &all))
+        })
     }
 
     /// Each index of a dim so many times in a row, in a new row-major tensor; without a dim, of all elements as a
@@ -121,9 +142,17 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn repeat_interleave(&self, repeats: isize, dim: Option<isize>) -> Result<Tensor> {
-        self.as_view()
-            .repeat_interleave(repeats, dim)
-            .map(Tensor::from_view)
+        let Some(dim) = dim else {
+            return self.flatten(0, -1)?.repeat_interleave(repeats, Some(0));
+        };
+        let out = self.as_view().repeat_interleave(repeats, Some(dim))?;
+        record(out, &[self], |_, _| {
+            let d = wrap_dim(dim, self.dim())? as isize;
+            let sizes = [self.size(d)? as isize, repeats];
+            Ok(linear(move |g| {
+                g.unflatten(d, sizes)?.sum_dims([d + 1], false)
+            }))
+        })
     }
 
     /// Index `i` of a dim `repeats[i]` times in a row, in a new tensor; without a dim, of all elements as a vector.
@@ -139,9 +168,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn repeat_interleave_each(&self, repeats: &Tensor, dim: Option<isize>) -> Result<Tensor> {
-        self.as_view()
-            .repeat_interleave_each(repeats.as_view(), dim)
-            .map(Tensor::from_view)
+        let Some(dim) = dim else {
+            return self
+                .flatten(0, -1)?
+                .repeat_interleave_each(repeats, Some(0));
+        };
+        let indices = self.as_view().repeated_indices(repeats.as_view(), dim)?;
+        self.index_select(dim, &Tensor::from_view(indices))
+            .map_err(|e| e.op("repeat_interleave"))
     }
 
     /// The elements on a diagonal of each matrix and below it, zeros elsewhere, in a new row-major tensor.
@@ -157,9 +191,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tril(&self, diagonal: isize) -> Result<Tensor> {
-        self.as_view()
-            .triangle(Triangle::Lower(diagonal))
-            .map(Tensor::from_view)
+        let out = self.as_view().triangle(Triangle::Lower(diagonal))?;
+        record(out, &[self], |_, _| Ok(linear(move |g| g.tril(diagonal))))
     }
 
     /// The elements on a diagonal of each matrix and above it, zeros elsewhere, in a new row-major tensor.
@@ -175,9 +208,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn triu(&self, diagonal: isize) -> Result<Tensor> {
-        self.as_view()
-            .triangle(Triangle::Upper(diagonal))
-            .map(Tensor::from_view)
+        let out = self.as_view().triangle(Triangle::Upper(diagonal))?;
+        record(out, &[self], |_, _| Ok(linear(move |g| g.triu(diagonal))))
     }
 
     /// [`Tensor::tril`] in place: writes the zeros.
@@ -194,7 +226,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn tril_(&self, diagonal: isize) -> Result<()> {
-        self.as_view().triangle_(Triangle::Lower(diagonal))
+        let run = || self.as_view().triangle_(Triangle::Lower(diagonal));
+        Recorder::in_place(
+            "tril_",
+            &[self],
+            |_| Ok(()),
+            run,
+            |_| Ok(linear(move |g| g.tril(diagonal))),
+        )
     }
 
     /// [`Tensor::triu`] in place: writes the zeros.
@@ -211,7 +250,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn triu_(&self, diagonal: isize) -> Result<()> {
-        self.as_view().triangle_(Triangle::Upper(diagonal))
+        let run = || self.as_view().triangle_(Triangle::Upper(diagonal));
+        Recorder::in_place(
+            "triu_",
+            &[self],
+            |_| Ok(()),
+            run,
+            |_| Ok(linear(move |g| g.triu(diagonal))),
+        )
     }
 
     /// `self` where `condition` (`bool`, or `uint8`) is true, else `other`, in a new tensor. All three broadcast; the dtypes of
@@ -228,8 +274,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn r#where<'a>(&self, condition: &Tensor, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-        let (a, b) = (Arg::View(self.as_view()), other.into().arg());
-        View::choose(condition.as_view(), a, b).map(Tensor::from_view)
+        let other: Operand<'_> = other.into();
+        Tensor::where_numbers(condition, Operand::Tensor(self), other)
     }
 
     /// [`Tensor::where`] of two operands that may both be numbers.
@@ -249,6 +295,45 @@ impl Tensor {
         a: impl Into<Operand<'a>>,
         b: impl Into<Operand<'a>>,
     ) -> Result<Tensor> {
-        View::choose(condition.as_view(), a.into().arg(), b.into().arg()).map(Tensor::from_view)
+        let (a, b) = (a.into(), b.into());
+        let out = View::choose(condition.as_view(), a.arg(), b.arg())?;
+        let operands = [a.tensor(), b.tensor()];
+        let inputs: Vec<&Tensor> = operands.into_iter().flatten().collect();
+        record(out, &inputs, |r, _| {
+            r.save_view(condition.as_view())?;
+            let is_input = operands.map(|t| t.is_some());
+            Ok(rule(move |b| {
+                let (g, condition) = (b.grad()?, b.saved(0)?);
+                let of = |(k, first): (usize, bool)| {
+                    b.want(k, || match first {
+                        true => g.r#where(&condition, 0),
+                        false => Tensor::where_numbers(&condition, 0, &g),
+                    })
+                };
+                let sides = [true, false].into_iter().zip(is_input);
+                let inputs = sides.filter(|(_, is_input)| *is_input);
+                inputs.map(|(first, _)| first).enumerate().map(of).collect()
+            }))
+        })
     }
+}
+
+/// The derivative of repetitions: they are added up.
+fn repeated(of: &Tensor, repeats: &[isize]) -> impl Rule + use<> {
+    // Each dim as two: which repetition, and where in it.
+    let mut sizes = vec![1; repeats.len() - of.dim()];
+    sizes.extend(signed(of.shape()));
+    let apart: Vec<isize> = repeats
+        .iter()
+        .zip(&sizes)
+        .flat_map(|(&t, &n)| [t, n])
+        .collect();
+    let times: Vec<isize> = (0..repeats.len()).map(|d| 2 * d as isize).collect();
+    let shape = signed(of.shape());
+    linear(move |g| {
+        if times.is_empty() {
+            return Ok(g.clone());
+        }
+        g.reshape(&apart)?.sum_dims(&times, false)?.reshape(&shape)
+    })
 }

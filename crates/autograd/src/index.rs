@@ -1,7 +1,8 @@
 //! Indexing as Python writes it: `x[1:3, ..., None]` is `x.i(s![1..3, ..., None])`.
 
 use crate::Tensor;
-use osteon_spec::{DType, Error, Kind, Result};
+use crate::graph::{Back, Recorder, Strided, one, record, rule, two, viewed};
+use osteon_spec::{DType, Device, Error, Kind, Layout, MemoryFormat, Result};
 use osteon_tensor::View;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -177,13 +178,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn i(&self, index: impl AsRef<[Index]>) -> Result<Tensor> {
-        let (view, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index"))?;
-        let found = if tensors.is_empty() {
-            view
-        } else {
-            view.index(&tensors)?
-        };
-        Ok(Tensor::from_view(found))
+        let (target, tensors) = sliced(self, index.as_ref()).map_err(|e| e.op("index"))?;
+        if tensors.is_empty() {
+            return Ok(target);
+        }
+        target.indexed(&tensors)
     }
 
     /// Writes `value`, broadcast and cast, at an index: PyTorch's `x[index] = value`. Leading dims of size
@@ -205,8 +204,8 @@ impl Tensor {
         if let [Index::Bool(false)] = index.as_ref() {
             return Ok(());
         }
-        let (target, tensors) = sliced(self.as_view(), index.as_ref()).map_err(|e| e.op(op))?;
-        let mut value = value.as_view().clone();
+        let (target, tensors) = sliced(self, index.as_ref()).map_err(|e| e.op(op))?;
+        let mut value = value.clone();
         while value.dim() > 0
             && value.shape()[0] == 1
             && (value.dim() > target.dim() || !tensors.is_empty())
@@ -216,7 +215,7 @@ impl Tensor {
         if tensors.is_empty() {
             return target.copy_(&value).map_err(|e| e.op(op));
         }
-        target.index_put_(&tensors, &value.to_dtype(self.dtype())?, false)
+        target.put_indexed_(&tensors, &value.to(self.dtype())?, false)
     }
 
     /// Adds `value`, broadcast, at an index; places that index tensors name repeatedly count each time: PyTorch's
@@ -235,24 +234,146 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn index_put_accumulate_(&self, index: impl AsRef<[Index]>, value: &Tensor) -> Result<()> {
-        let (target, tensors) =
-            sliced(self.as_view(), index.as_ref()).map_err(|e| e.op("index_put_"))?;
-        target.index_put_(&tensors, value.as_view(), true)
+        let (target, tensors) = sliced(self, index.as_ref()).map_err(|e| e.op("index_put_"))?;
+        target.put_indexed_(&tensors, value, true)
+    }
+
+    /// A copy with `value`, of the same dtype, written at an index: [`Tensor::index_put_`] out of place. The copy keeps the
+    /// order of dims.
+    ///
+    /// # Errors
+    /// As [`Tensor::index_put_`]; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{s, Tensor};
+    /// let x = Tensor::new([0i64, 0, 0])?;
+    /// let y = x.index_put(s![1..3], &Tensor::new([7i64, 8])?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [0, 7, 8]);
+    /// assert_eq!(x.to_vec::<i64>()?, [0, 0, 0]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put(&self, index: impl AsRef<[Index]>, value: &Tensor) -> Result<Tensor> {
+        self.changed(MemoryFormat::Preserve, |x| x.index_put_(index, value))
+    }
+
+    /// A copy with `value` added at an index: [`Tensor::index_put_accumulate_`] out of place.
+    ///
+    /// # Errors
+    /// As there; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::{s, Tensor};
+    /// let places = Tensor::new([0i64, 0])?;
+    /// let y = Tensor::new([1i64, 1])?.index_put_accumulate(s![&places], &Tensor::new(5i64)?)?;
+    /// assert_eq!(y.to_vec::<i64>()?, [11, 1]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put_accumulate(
+        &self,
+        index: impl AsRef<[Index]>,
+        value: &Tensor,
+    ) -> Result<Tensor> {
+        self.changed(MemoryFormat::Preserve, |x| {
+            x.index_put_accumulate_(index, value)
+        })
+    }
+
+    /// The elements at index tensors, one for each dim or none.
+    #[track_caller]
+    fn indexed(&self, tensors: &[Option<View>]) -> Result<Tensor> {
+        record(self.as_view().index(tensors)?, &[self], |r, _| {
+            let places = Places::of(tensors);
+            Places::save(r, tensors)?;
+            Ok(rule(move |b| {
+                let (g, whole) = b.zeros(0)?;
+                whole.put_indexed_(&places.saved(b)?, &g, true)?;
+                one(whole)
+            }))
+        })
+    }
+
+    /// Writes or adds at index tensors.
+    #[track_caller]
+    fn put_indexed_(
+        &self,
+        tensors: &[Option<View>],
+        value: &Tensor,
+        accumulate: bool,
+    ) -> Result<()> {
+        let run = || {
+            self.as_view()
+                .index_put_(tensors, value.as_view(), accumulate)
+        };
+        let save = |r: &mut Recorder| Places::save(r, tensors);
+        Recorder::in_place("index_put_", &[self, value], save, run, |_| {
+            let places = Places::of(tensors);
+            Ok(rule(move |b| {
+                let (g, tensors) = (b.grad()?, places.saved(b)?);
+                let kept = b.want(0, || {
+                    if accumulate {
+                        return Ok(g.clone());
+                    }
+                    let rest = g.copy()?;
+                    rest.put_indexed_(&tensors, &g.new_zeros([])?, false)?;
+                    Ok(rest)
+                })?;
+                two(kept, b.want(1, || g.indexed(&tensors))?)
+            }))
+        })
     }
 }
 
-/// What integers, slices and new dims make of a view, and the tensors in the index, each at the first dim that it takes. No
-/// tensors, no list.
+/// Which dims have index tensors, and these as what a node saves.
+struct Places(Vec<bool>);
+
+impl Places {
+    fn of(tensors: &[Option<View>]) -> Places {
+        Places(tensors.iter().map(Option::is_some).collect())
+    }
+
+    fn save(r: &mut Recorder, tensors: &[Option<View>]) -> Result<()> {
+        tensors.iter().flatten().try_for_each(|t| r.save_view(t))
+    }
+
+    fn saved(&self, b: &Back<'_>) -> Result<Vec<Option<View>>> {
+        let mut next = 0;
+        let place = |&there: &bool| {
+            let tensor = there.then(|| b.saved(next)).transpose()?;
+            next += usize::from(there);
+            Ok(tensor.map(|t| t.as_view().clone()))
+        };
+        self.0.iter().map(place).collect()
+    }
+}
+
+/// What integers, slices and new dims make of a tensor, and the tensors in the index, each at the first dim that it
+/// takes. No tensors, no list.
 #[track_caller]
-fn sliced(view: &View, index: &[Index]) -> Result<(View, Vec<Option<View>>)> {
+fn sliced(of: &Tensor, index: &[Index]) -> Result<(Tensor, Vec<Option<View>>)> {
+    let (layout, tensors) = looked(of.layout(), index, of.device())?;
+    if !tensors.is_empty() && layout == *of.layout() {
+        return Ok((of.clone(), tensors));
+    }
+    let view = of.as_view().with_layout(layout, "index")?;
+    let target = viewed(of, view, || {
+        Strided::over(of, |l| Ok(looked(l, index, of.device())?.0))
+    })?;
+    Ok((target, tensors))
+}
+
+/// The same of a layout.
+#[track_caller]
+fn looked(layout: &Layout, index: &[Index], device: Device) -> Result<(Layout, Vec<Option<View>>)> {
     let taken: usize = index.iter().map(dims_taken).sum();
-    let left = view.dim().checked_sub(taken).ok_or_else(|| {
+    let left = layout.rank().checked_sub(taken).ok_or_else(|| {
         Error::new(
             Kind::Index,
-            format!("too many indices for shape {:?}: {taken}", view.shape()),
+            format!("too many indices for shape {:?}: {taken}", layout.sizes()),
         )
     })?;
-    let mut layout = view.layout().clone();
+    let mut layout = layout.clone();
     let mut dim = 0;
     let mut tensors = Tensors::default();
     let mut ellipsis = Some(left);
@@ -272,12 +393,12 @@ fn sliced(view: &View, index: &[Index]) -> Result<(View, Vec<Option<View>>)> {
             Index::Ellipsis => dim += ellipsis.take().unwrap_or(0),
             Index::Bool(b) => {
                 layout = layout.unsqueeze(d)?;
-                tensors.push(dim, truth(*b, view)?, 1);
+                tensors.push(dim, truth(*b, &device)?, 1);
                 dim += 1;
             }
             Index::Tensor(t) if t.dim() == 0 && is_truth(t) => {
                 layout = layout.unsqueeze(d)?;
-                tensors.push(dim, truth(t.item::<bool>()?, view)?, 1);
+                tensors.push(dim, truth(t.item::<bool>()?, &device)?, 1);
                 dim += 1;
             }
             Index::Tensor(t) if t.dim() == 0 && t.dtype().is_integer() => {
@@ -289,7 +410,7 @@ fn sliced(view: &View, index: &[Index]) -> Result<(View, Vec<Option<View>>)> {
             }
         }
     }
-    Ok((view.with_layout(layout, "index")?, tensors.list))
+    Ok((layout, tensors.list))
 }
 
 /// Index tensors, with `None` for the dims between them.
@@ -324,7 +445,7 @@ fn dims_taken(item: &Index) -> usize {
 
 /// The index into a new dim of size 1 that keeps it, or empties it.
 #[track_caller]
-fn truth(value: bool, of: &View) -> Result<View> {
+fn truth(value: bool, device: &Device) -> Result<View> {
     let indices: &[i64] = if value { &[0] } else { &[] };
-    View::from_slice(indices, &[indices.len()], &of.device())
+    View::from_slice(indices, &[indices.len()], device)
 }

@@ -1,8 +1,9 @@
 //! Several tensors as one.
 
 use crate::Tensor;
-use crate::graph::{same, viewed};
-use osteon_spec::Result;
+use crate::graph::{record, rule, same, viewed};
+use crate::views::signed;
+use osteon_spec::{Result, wrap_dim};
 use osteon_tensor::View;
 
 pub(crate) fn views<'a>(tensors: &[&'a Tensor]) -> Vec<&'a View> {
@@ -69,7 +70,28 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cat(tensors: &[&Tensor], dim: isize) -> Result<Tensor> {
-        View::cat(&views(tensors), dim).map(Tensor::from_view)
+        let out = View::cat(&views(tensors), dim)?;
+        record(out, tensors, |_, out| {
+            let d = wrap_dim(dim, out.dim())?;
+            // Where each part begins, and how long it is; nothing of an empty vector.
+            let mut end = 0;
+            let mut parts = Vec::with_capacity(tensors.len());
+            for t in tensors {
+                let len = if t.shape() == [0] { 0 } else { t.shape()[d] };
+                parts.push((end as isize, len as isize));
+                end += len;
+            }
+            Ok(rule(move |b| {
+                let g = b.grad()?;
+                let part = |(k, &(start, len)): (usize, &(isize, isize))| {
+                    b.want(k, || match b.sizes(k) {
+                        [0] => g.new_zeros([0]),
+                        _ => g.narrow(d as isize, start, len),
+                    })
+                };
+                parts.iter().enumerate().map(part).collect()
+            }))
+        })
     }
 
     /// Tensors of one shape along a new dim, in a new tensor; dtypes promote. Copies each tensor once.
@@ -85,7 +107,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn stack(tensors: &[&Tensor], dim: isize) -> Result<Tensor> {
-        View::stack(&views(tensors), dim).map(Tensor::from_view)
+        let n = tensors.len();
+        record(View::stack(&views(tensors), dim)?, tensors, |_, _| {
+            Ok(rule(move |b| {
+                let g = b.grad()?;
+                let part = |k: usize| b.want(k, || g.select(dim, k as isize));
+                (0..n).map(part).collect()
+            }))
+        })
     }
 
     /// [`Tensor::cat`] along dim 1, or dim 0 of vectors; 0-dim tensors count as vectors.
@@ -167,7 +196,28 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn block_diag(tensors: &[&Tensor]) -> Result<Tensor> {
-        View::block_diag(&views(tensors)).map(Tensor::from_view)
+        record(View::block_diag(&views(tensors))?, tensors, |_, _| {
+            let sides: Vec<[isize; 2]> = tensors
+                .iter()
+                .map(|t| match *t.shape() {
+                    [rows, columns] => [rows as isize, columns as isize],
+                    _ => [1, t.numel() as isize],
+                })
+                .collect();
+            Ok(rule(move |b| {
+                let g = b.grad()?;
+                let (mut row, mut column) = (0, 0);
+                let block = |(k, &[rows, columns]): (usize, &[isize; 2])| {
+                    let at = (row, column);
+                    (row, column) = (row + rows, column + columns);
+                    b.want(k, || {
+                        let block = g.narrow(0, at.0, rows)?.narrow(1, at.1, columns)?;
+                        block.reshape(signed(b.sizes(k)))
+                    })
+                };
+                sides.iter().enumerate().map(block).collect()
+            }))
+        })
     }
 
     /// The same tensors, expanded to the shape that all broadcast to. Copies nothing.

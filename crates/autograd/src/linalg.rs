@@ -2,8 +2,12 @@
 
 use crate::Tensor;
 use crate::elementwise::example;
+use crate::graph::{Back, Grads, Recorder, Rule, one, record, rule, two};
+use crate::product::{Product, conjugate, conjugated, product, times};
+use crate::views::signed;
 use osteon_spec::{Result, Scalar};
 use osteon_tensor::{Added, View, Weights};
+use smallvec::smallvec;
 
 /// `[this], [a], [b] => [sum], [scaled]; method method_scaled method_ => kind;` for products that are added; the values are
 /// their examples, scaled by a `beta` of 10 and an `alpha` of 2.
@@ -28,10 +32,7 @@ macro_rules! added {
             )]
             #[track_caller]
             pub fn $name(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
-                let weights = Weights::default();
-                self.as_view()
-                    .plus_product(Added::$kind, a.as_view(), b.as_view(), weights)
-                    .map(Tensor::from_view)
+                plus_product(self, Added::$kind, a, b, Weights::default())
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] with this tensor times `beta` and the product times `alpha`.")]
@@ -54,9 +55,7 @@ macro_rules! added {
                 alpha: impl Into<Scalar>,
             ) -> Result<Tensor> {
                 let weights = Weights { beta: beta.into(), alpha: alpha.into() };
-                self.as_view()
-                    .plus_product(Added::$kind, a.as_view(), b.as_view(), weights)
-                    .map(Tensor::from_view)
+                plus_product(self, Added::$kind, a, b, weights)
             }
 
             #[doc = concat!("[`Tensor::", stringify!($scaled), "`] in place, seen by every tensor on the storage.")]
@@ -79,7 +78,12 @@ macro_rules! added {
                 alpha: impl Into<Scalar>,
             ) -> Result<()> {
                 let weights = Weights { beta: beta.into(), alpha: alpha.into() };
-                self.as_view().add_product_(Added::$kind, a.as_view(), b.as_view(), weights)
+                let kind = Added::$kind;
+                let run = || self.as_view().add_product_(kind, a.as_view(), b.as_view(), weights);
+                let save = |r: &mut Recorder| names(kind).save(r, a, b, 1);
+                Recorder::in_place(stringify!($in_place), &[self, a, b], save, run, |_| {
+                    Ok(sum_rule(names(kind), weights))
+                })
             }
         )* }
     };
@@ -100,6 +104,43 @@ added! {
     addbmm addbmm_scaled addbmm_ => SumBmm;
 }
 
+/// The dims of a product that is added.
+fn names(kind: Added) -> Product {
+    match kind {
+        Added::Mm => Product::named("mk", "kn", "mn"),
+        Added::Mv => Product::named("mk", "k", "m"),
+        Added::Bmm => Product::named("bmk", "bkn", "bmn"),
+        Added::SumBmm => Product::named("bmk", "bkn", "mn"),
+    }
+}
+
+#[track_caller]
+fn plus_product(
+    to: &Tensor,
+    kind: Added,
+    a: &Tensor,
+    b: &Tensor,
+    weights: Weights,
+) -> Result<Tensor> {
+    let out = to
+        .as_view()
+        .plus_product(kind, a.as_view(), b.as_view(), weights)?;
+    record(out, &[to, a, b], |r, _| {
+        names(kind).save(r, a, b, 1)?;
+        Ok(sum_rule(names(kind), weights))
+    })
+}
+
+/// The derivative of `beta·x + alpha·product`.
+fn sum_rule(names: Product, weights: Weights) -> impl Rule {
+    rule(move |back| {
+        let g = back.grad()?;
+        let x = back.want(0, || times(&g, conjugate(weights.beta)))?;
+        let [a, b] = names.gradients(back, &times(&g, conjugate(weights.alpha))?, 1)?;
+        Ok(smallvec![x, a, b])
+    })
+}
+
 impl Tensor {
     /// The products of all pairs of elements of two vectors. Dtypes promote.
     ///
@@ -116,7 +157,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn outer(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view().outer(other.as_view()).map(Tensor::from_view)
+        let out = self.as_view().outer(other.as_view())?;
+        product(out, self, other, || Product::named("m", "n", "mn"))
     }
 
     /// `beta·self + alpha·outer(a, b)`. Dtypes promote.
@@ -143,9 +185,12 @@ impl Tensor {
             beta: beta.into(),
             alpha: alpha.into(),
         };
-        self.as_view()
-            .addr(a.as_view(), b.as_view(), weights)
-            .map(Tensor::from_view)
+        let out = self.as_view().addr(a.as_view(), b.as_view(), weights)?;
+        record(out, &[self, a, b], |r, _| {
+            let names = Product::named("m", "n", "mn");
+            names.save(r, a, b, 1)?;
+            Ok(sum_rule(names, weights))
+        })
     }
 
     /// [`Tensor::dot`] with the conjugate of this vector.
@@ -162,7 +207,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn vdot(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view().vdot(other.as_view()).map(Tensor::from_view)
+        let out = self.as_view().vdot(other.as_view())?;
+        conjugated(out, self, other, || Product::named("k", "k", ""))
     }
 
     /// Sums of products over the last dims of both, for all pairs of what is before.
@@ -178,7 +224,12 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn inner(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view().inner(other.as_view()).map(Tensor::from_view)
+        let out = self.as_view().inner(other.as_view())?;
+        product(out, self, other, || match (self.dim(), other.dim()) {
+            (0, rank) => Product::contracted((0, &[]), (rank, &[])),
+            (rank, 0) => Product::contracted((rank, &[]), (0, &[])),
+            (m, n) => Product::contracted((m, &[m - 1]), (n, &[n - 1])),
+        })
     }
 
     /// Sums of products over dims of this tensor and as many of another; the other dims are kept, in order. No
@@ -200,31 +251,19 @@ impl Tensor {
         dims: impl AsRef<[isize]>,
         other_dims: impl AsRef<[isize]>,
     ) -> Result<Tensor> {
-        self.as_view()
-            .tensordot(other.as_view(), dims.as_ref(), other_dims.as_ref())
-            .map(Tensor::from_view)
-    }
-
-    /// Sums of products of tensors whose dims are named by letters. Dims that the result lacks are summed, a name twice in
-    /// one operand is its diagonal, `...` stands for dims that broadcast; without `->` the result has the names that
-    /// occur once, in alphabetical order. No operand is copied, whatever its strides; three or more are multiplied
-    /// from the left.
-    ///
-    /// # Errors
-    /// An equation that makes no sense or does not fit; sizes that do not broadcast; dtypes that differ where dims are
-    /// summed; a guard in the way; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let a = Tensor::new([[1i64, 2], [3, 4]])?;
-    /// assert_eq!(Tensor::einsum("ij,kj->ik", &[&a, &a])?.to_vec::<i64>()?, [5, 11, 11, 25]);
-    /// assert_eq!(Tensor::einsum("ii", &[&a])?.item::<i64>()?, 5);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn einsum(equation: &str, operands: &[&Tensor]) -> Result<Tensor> {
-        let views: Vec<&View> = operands.iter().map(|t| t.as_view()).collect();
-        View::einsum(equation, &views).map(Tensor::from_view)
+        let (dims, other_dims) = (dims.as_ref(), other_dims.as_ref());
+        let out = self
+            .as_view()
+            .tensordot(other.as_view(), dims, other_dims)?;
+        product(out, self, other, || {
+            // They have been checked.
+            let wrapped = |dims: &[isize], rank: usize| -> Vec<usize> {
+                let wrap = |d: &isize| d.rem_euclid(rank.max(1) as isize) as usize;
+                dims.iter().map(wrap).collect()
+            };
+            let (m, n) = (self.dim(), other.dim());
+            Product::contracted((m, &wrapped(dims, m)), (n, &wrapped(other_dims, n)))
+        })
     }
 
     /// Sums of products along a dim, of the conjugate of this tensor: `linalg.vecdot`.
@@ -240,9 +279,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn vecdot(&self, other: &Tensor, dim: isize) -> Result<Tensor> {
-        self.as_view()
-            .vecdot(other.as_view(), dim)
-            .map(Tensor::from_view)
+        let out = self.as_view().vecdot(other.as_view(), dim)?;
+        conjugated(out, self, other, || {
+            let rank = self.dim().max(other.dim());
+            Product::broadcast(
+                self.dim(),
+                other.dim(),
+                dim.rem_euclid(rank.max(1) as isize) as usize,
+            )
+        })
     }
 
     /// The cross products of vectors of three along a dim; other dims broadcast.
@@ -258,9 +303,19 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cross(&self, other: &Tensor, dim: isize) -> Result<Tensor> {
-        self.as_view()
-            .cross(other.as_view(), dim)
-            .map(Tensor::from_view)
+        let out = self.as_view().cross(other.as_view(), dim)?;
+        record(out, &[self, other], |r, _| {
+            let (of_self, of_other) = (r.needs(0), r.needs(1));
+            r.save_if(of_other, self)?;
+            r.save_if(of_self, other)?;
+            Ok(rule(move |b| {
+                let g = b.grad()?;
+                two(
+                    b.want(0, || b.saved(1)?.conj()?.cross(&g, dim))?,
+                    b.want(1, || g.cross(&b.saved(0)?.conj()?, dim))?,
+                )
+            }))
+        })
     }
 
     /// The product of two or more matrices in the order that takes the fewest multiplications: `linalg.multi_dot`. The
@@ -278,7 +333,11 @@ impl Tensor {
     #[track_caller]
     pub fn multi_dot(factors: &[&Tensor]) -> Result<Tensor> {
         let views: Vec<&View> = factors.iter().map(|t| t.as_view()).collect();
-        View::multi_dot(&views).map(Tensor::from_view)
+        record(View::multi_dot(&views)?, factors, |r, _| {
+            factors.iter().try_for_each(|f| r.save(f))?;
+            let n = factors.len();
+            Ok(rule(move |b| chain_gradients(b, n)))
+        })
     }
 
     /// The `n`th power of square matrices, of their inverses for a negative `n`: `linalg.matrix_power`.
@@ -294,7 +353,18 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
-        self.as_view().matrix_power(n).map(Tensor::from_view)
+        record(self.as_view().matrix_power(n)?, &[self], |r, _| {
+            r.save(self)?;
+            Ok(rule(move |b| {
+                // The power of a block triangle holds the derivative: (X G; 0 X)ⁿ has Σ Xⁱ·G·Xⁿ⁻¹⁻ⁱ above its diagonal.
+                let (x, g) = (b.saved(0)?.mH()?, b.grad()?);
+                let upper = Tensor::cat(&[&x, &g], -1)?;
+                let lower = Tensor::cat(&[&x.zeros_like(None)?, &x], -1)?;
+                let power = Tensor::cat(&[&upper, &lower], -2)?.matrix_power(n)?;
+                let size = b.sizes(0)[b.sizes(0).len() - 1] as isize;
+                one(power.slice(-2, ..size)?.slice(-1, size..)?)
+            }))
+        })
     }
 
     /// The inverses of square matrices: `linalg.inv`.
@@ -311,7 +381,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn inverse(&self) -> Result<Tensor> {
-        self.as_view().inverse().map(Tensor::from_view)
+        record(self.as_view().inverse()?, &[self], |r, out| {
+            r.save_output(out)?;
+            Ok(rule(|b| {
+                let inverse = b.saved(0)?.mH()?;
+                one(inverse.matmul(&b.grad()?)?.matmul(&inverse)?.neg()?)
+            }))
+        })
     }
 
     /// The singular values of matrices, the largest first: `linalg.svdvals`.
@@ -329,4 +405,28 @@ impl Tensor {
     pub fn singular_values(&self) -> Result<Tensor> {
         self.as_view().singular_values().map(Tensor::from_view)
     }
+}
+
+/// The gradients of factors of a chain: each is a chain itself, of the other factors and the gradient in its place.
+fn chain_gradients(b: &Back<'_>, n: usize) -> Result<Grads> {
+    let mut factors = Vec::with_capacity(n);
+    for k in 0..n {
+        let factor = b.saved(k)?;
+        factors.push(match factor.dim() {
+            1 if k == 0 => factor.unsqueeze(0)?,
+            1 => factor.unsqueeze(1)?,
+            _ => factor,
+        });
+    }
+    let rows = factors[0].shape()[0] as isize;
+    let g = b
+        .grad()?
+        .reshape([rows, factors[n - 1].shape()[1] as isize])?;
+    let adjoint = factors.iter().map(Tensor::mH).collect::<Result<Vec<_>>>()?;
+    let gradient = |k: usize| {
+        let (before, after) = (adjoint[..k].iter().rev(), adjoint[k + 1..].iter().rev());
+        let chain: Vec<&Tensor> = before.chain([&g]).chain(after).collect();
+        Tensor::multi_dot(&chain)?.reshape(signed(b.sizes(k)))
+    };
+    (0..n).map(|k| b.want(k, || gradient(k))).collect()
 }

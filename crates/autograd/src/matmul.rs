@@ -2,6 +2,7 @@
 //! Dtypes must agree, as in PyTorch; results are row-major.
 
 use crate::Tensor;
+use crate::product::{Product, product};
 use osteon_spec::Result;
 
 impl Tensor {
@@ -23,9 +24,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view()
-            .matmul(other.as_view())
-            .map(Tensor::from_view)
+        let out = self.as_view().matmul(other.as_view())?;
+        product(out, self, other, || {
+            Product::matmul(self.dim(), other.dim())
+        })
     }
 
     /// The product of two matrices.
@@ -41,7 +43,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mm(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view().mm(other.as_view()).map(Tensor::from_view)
+        let out = self.as_view().mm(other.as_view())?;
+        product(out, self, other, || Product::named("mk", "kn", "mn"))
     }
 
     /// The products of the matrices in two batches of one size.
@@ -57,7 +60,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view().bmm(other.as_view()).map(Tensor::from_view)
+        let out = self.as_view().bmm(other.as_view())?;
+        product(out, self, other, || Product::named("bmk", "bkn", "bmn"))
     }
 
     /// The product of a matrix and a vector.
@@ -73,7 +77,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn mv(&self, vector: &Tensor) -> Result<Tensor> {
-        self.as_view().mv(vector.as_view()).map(Tensor::from_view)
+        let out = self.as_view().mv(vector.as_view())?;
+        product(out, self, vector, || Product::named("mk", "k", "m"))
     }
 
     /// The sum of the products of two vectors' elements.
@@ -89,6 +94,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dot(&self, other: &Tensor) -> Result<Tensor> {
-        self.as_view().dot(other.as_view()).map(Tensor::from_view)
+        let out = self.as_view().dot(other.as_view())?;
+        product(out, self, other, || Product::named("k", "k", ""))
     }
 }

@@ -590,7 +590,7 @@ pub(crate) fn signed(sizes: &[usize]) -> Vec<isize> {
 }
 
 /// The bounds of a Rust range as those of a Python slice.
-fn bounds(range: &impl RangeBounds<isize>) -> (Option<isize>, Option<isize>) {
+pub(crate) fn bounds(range: &impl RangeBounds<isize>) -> (Option<isize>, Option<isize>) {
     let start = match range.start_bound() {
         Bound::Included(&a) => Some(a),
         Bound::Excluded(&a) => Some(a.saturating_add(1)),

@@ -214,19 +214,14 @@ impl View {
         Ok(out)
     }
 
-    /// Index `i` of a dim `repeats[i]` times in a row, in a new tensor; without a dim, of all elements as a vector.
+    /// The indices of a dim, index `i` `repeats[i]` times in a row, as a vector.
     ///
     /// # Errors
     /// Not one int64 or int32 number for each index (or one for all); a negative number; a dim out of range; out of
     /// memory.
     #[track_caller]
-    pub fn repeat_interleave_each(&self, repeats: &View, dim: Option<isize>) -> Result<View> {
+    pub fn repeated_indices(&self, repeats: &View, dim: isize) -> Result<View> {
         let op = "repeat_interleave";
-        let Some(dim) = dim else {
-            return self
-                .flatten(0, -1)?
-                .repeat_interleave_each(repeats, Some(0));
-        };
         let d = self.existing_dim(dim, op)?;
         if !matches!(
             repeats.dtype(),
@@ -262,9 +257,7 @@ impl View {
         for (i, &t) in times.iter().enumerate() {
             indices.extend(std::iter::repeat_n(i as i64, t));
         }
-        let indices = View::from_slice(&indices, &[total], &self.device())?;
-        self.index_select(d as isize, &indices)
-            .map_err(|e| e.op(op))
+        View::from_slice(&indices, &[total], &self.device())
     }
 
     /// A dim that there is, counted from the front, of a tensor that has dims.

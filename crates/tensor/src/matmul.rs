@@ -194,6 +194,52 @@ pub(crate) fn product(to: Target<'_>, a: &View, b: &View, layout: Option<Layout>
     }
 }
 
+impl View {
+    /// The sum of the products of two factors whose dims have names, of these sizes and row-major: dims of one name are
+    /// multiplied, dims that the result lacks, or has with size 1, are summed, and dims of size 1 broadcast. Neither
+    /// factor is copied.
+    ///
+    /// # Errors
+    /// Different dtypes, or one without products; guards; out of memory. Names of dims must occur once in a factor and
+    /// agree in size: an error or a result without meaning otherwise, never one out of bounds.
+    #[track_caller]
+    pub fn contract(
+        factors: [(&View, &[u8]); 2],
+        (sizes, names): (&[usize], &[u8]),
+    ) -> Result<View> {
+        let [(lhs, in_lhs), (rhs, in_rhs)] = factors;
+        // Size and stride along a name.
+        let along = |(view, names): (&View, &[u8]), name: u8| {
+            let found = names.iter().position(|&n| n == name);
+            let dim = found.map(|d| (view.shape()[d], view.stride()[d]));
+            dim.filter(|&(size, _)| size != 1).unwrap_or((1, 0))
+        };
+        let mut contract = Contract::new(Target::fresh("product"), lhs, rhs);
+        let summed = in_lhs
+            .iter()
+            .chain(in_rhs.iter().filter(|n| !in_lhs.contains(n)));
+        let summed = summed.filter(|n| !names.contains(n)).map(|&n| (n, None));
+        let kept = names.iter().zip(sizes).map(|(&n, &size)| (n, Some(size)));
+        for (name, kept) in kept.chain(summed) {
+            let [(m, left), (n, right)] = factors.map(|f| along(f, name));
+            let size = if m == 1 { n } else { m };
+            if size != n && n != 1 || kept.is_some_and(|k| k != size && k != 1 && size != 1) {
+                let message = format!("sizes {m} and {n} of one dim do not fit {kept:?}");
+                return Err(Error::new(Kind::Shape, message).op("product"));
+            }
+            match kept {
+                Some(kept) if kept == size || size == 1 => contract.keep(kept, left, right),
+                Some(_) => {
+                    contract.keep(1, 0, 0);
+                    contract.sum(size, left, right);
+                }
+                None => contract.sum(size, left, right),
+            }
+        }
+        contract.run()
+    }
+}
+
 #[cold]
 fn wrong_ranks(op: &'static str, wanted: &str, a: &View, b: &View) -> Error {
     Error::new(

@@ -77,9 +77,8 @@ fn repeats_take_indices_modulo_the_size() {
             let got = x.repeat_interleave(3, Some(d as isize)).unwrap();
             assert_eq!(Twin::of(&got), want, "{x:?}");
             let each = View::from_slice(&vec![3i64; own.shape[d]], &[own.shape[d]], &Device::cpu());
-            let got = x
-                .repeat_interleave_each(&each.unwrap(), Some(d as isize))
-                .unwrap();
+            let indices = x.repeated_indices(&each.unwrap(), d as isize).unwrap();
+            let got = x.index_select(d as isize, &indices).unwrap();
             assert_eq!(Twin::of(&got), want, "{x:?}");
         }
     }

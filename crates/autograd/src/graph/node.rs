@@ -245,6 +245,13 @@ impl Back<'_> {
         self.grad_or_zeros(0)
     }
 
+    /// The gradient of the only output, and zeros of its dtype in the shape of an input, to write it into.
+    pub fn zeros(&self, input: usize) -> Result<(Tensor, Tensor)> {
+        let grad = self.grad()?;
+        let zeros = grad.new_zeros(self.sizes(input))?;
+        Ok((grad, zeros))
+    }
+
     /// The gradient of an output, if one flowed.
     pub fn grad_of(&self, output: usize) -> Option<&Tensor> {
         self.grads.get(output)?.as_ref()
