@@ -24,6 +24,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        if self.dim() == 2 && other.dim() > 2 && self.requires_grad() {
+            // PyTorch multiplies the batch by the one matrix, so that its gradient is one sum; strides show it.
+            let transposed = other.mT()?.matmul(&self.t()?);
+            return transposed.map_err(|e| e.context("transposed"))?.mT();
+        }
         let out = self.as_view().matmul(other.as_view())?;
         product(out, self, other, || {
             Product::matmul(self.dim(), other.dim())

@@ -4,6 +4,7 @@ use crate::Tensor;
 use crate::graph::{Back, Recorder, one, rule, two};
 use crate::product::{conjugate, times};
 use crate::views::signed;
+use osteon_memory::{attribute, here};
 use osteon_spec::{MemoryFormat, Result, Scalar};
 
 impl Tensor {
@@ -15,7 +16,7 @@ impl Tensor {
         change: impl FnOnce(&Tensor) -> Result<()>,
     ) -> Result<Tensor> {
         let copy = self.copy_in(format)?;
-        change(&copy)?;
+        attribute(here(), || change(&copy))?;
         Ok(copy)
     }
 
