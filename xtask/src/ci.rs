@@ -81,6 +81,11 @@ const STEPS: &[Step] = &[
         commands: conformance,
     },
     Step {
+        name: "bench",
+        tool: None,
+        commands: |_| one(xtask(&["bench", "--check"])?),
+    },
+    Step {
         name: "loom",
         tool: None,
         commands: loom,

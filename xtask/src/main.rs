@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use xtask::{ci, codegen, conformance, tidy};
+use xtask::{bench, ci, codegen, conformance, tidy};
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci [--only STEPS] [--skip STEPS]    everything that continuous integration checks
   tidy                                the project's own rules
+  bench [--group A..I] [--filter TEXT] [--threads N] [--json OUT] [--check] [--compare PYTHON]
+                                      the speed of everyday operations, beside PyTorch's and NumPy's
   codegen                             docs/ops.md, from the table of operations
   conformance FILE.jsonl.gz… [--present-ops] [--verbose ID]
                                       recorded programs and operations, run and compared
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let done = match args.split_first() {
         Some((command, rest)) => match command.as_str() {
             "ci" => ci::Selection::parse(rest).and_then(|selection| ci::run(root, &selection)),
+            "bench" => bench::Options::parse(rest).and_then(|options| bench::run(&options)),
             "codegen" => codegen::run(root),
             "tidy" => tidy::run(root),
             "conformance" => {

@@ -31,6 +31,7 @@ mod index;
 mod kernel;
 mod key;
 mod lane;
+pub mod limits;
 mod mask;
 mod math;
 mod micro;

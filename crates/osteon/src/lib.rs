@@ -125,15 +125,17 @@ pub use osteon_spec::{
     Scalar, Sections,
 };
 pub use osteon_tensor::format::{PrintOptions, get_printoptions, set_printoptions};
-pub use osteon_tensor::{Data, Number, ReadGuard, WriteGuard};
+pub use osteon_tensor::{
+    Data, Number, ReadGuard, WriteGuard, limits, num_threads, set_num_threads,
+};
 
 /// What is in memory: counted, listed, drawn.
 pub mod memory {
     pub use osteon_memory::picture;
     pub use osteon_memory::{
-        Bytes, Group, GuardInfo, HeldBy, Label, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId, Stat, StatByPool,
-        StorageInfo, TensorInfo, allocated, bytes, empty_cache, map, max_allocated, reserved,
-        reset_peak, scope, set_limit, stats,
+        Bytes, Group, GuardInfo, HeldBy, Label, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId,
+        Stat, StatByPool, StorageInfo, TensorInfo, allocated, bytes, empty_cache, map,
+        max_allocated, reserved, reset_peak, scope, set_limit, stats,
     };
 }
 

@@ -52,6 +52,8 @@ pub use guard::{ReadGuard, WriteGuard};
 pub use linalg::{Added, Weights};
 pub use norm::{Affine, Running};
 pub use number::{Data, Number};
+pub use osteon_kernels::limits;
+pub use osteon_kernels::par::{num_threads, set_num_threads};
 pub use osteon_kernels::{BinaryOp, CompareOp, Distribution, Pick, TernaryOp, Triangle, UnaryOp};
 pub use pad::PadMode;
 pub use pooling::{Average, Pool};
