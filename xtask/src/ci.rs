@@ -261,7 +261,15 @@ fn browser(_: &Path) -> Result<Vec<Command>, String> {
     if !on_path && std::env::var_os("CHROMIUM").is_none() {
         return Err("Chromium is missing: apt-get install -y chromium".into());
     }
-    one(cargo(&["test", "-p", "osteon-memory", "--test", "browser"]))
+    one(cargo(&[
+        "test",
+        "-p",
+        "osteon-memory",
+        "-p",
+        "osteon-cli",
+        "--test",
+        "browser",
+    ]))
 }
 
 /// Cases whose operations do not exist yet are counted and printed, not judged.

@@ -7,6 +7,7 @@ mod drawing;
 mod failure;
 mod lang;
 mod map;
+mod report;
 mod term;
 mod tour;
 
@@ -34,6 +35,7 @@ enum Command {
     Tour(tour::Args),
     Map(map::Args),
     Compact(compact::Args),
+    Report(report::Args),
 }
 
 fn main() -> ExitCode {
@@ -55,5 +57,8 @@ fn run(command: Option<Command>, lang: Lang) -> Result<ExitCode, Failure> {
         }
         Command::Map(args) => map::run(&args, Screen::of_stdout(), lang),
         Command::Compact(args) => compact::run(&args, lang).map(|()| ExitCode::SUCCESS),
+        Command::Report(args) => {
+            report::run(&args, Screen::of_stdout(), lang).map(|()| ExitCode::SUCCESS)
+        }
     }
 }

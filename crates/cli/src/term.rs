@@ -164,6 +164,14 @@ pub fn grouped(n: impl Into<u128>) -> String {
     out
 }
 
+/// One of something, or several, in English.
+pub fn counted(n: u64, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        n => format!("{} {what}s", grouped(n)),
+    }
+}
+
 /// A part of a whole as a percentage; what is neither nothing nor all is never shown as such.
 pub fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 {

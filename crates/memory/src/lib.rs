@@ -17,7 +17,7 @@ mod list;
 mod map;
 mod oom;
 mod os;
-mod page;
+pub mod page;
 pub mod picture;
 mod pool;
 mod raw;

@@ -131,7 +131,7 @@ pub use osteon_tensor::{
 
 /// What is in memory: counted, listed, drawn.
 pub mod memory {
-    pub use osteon_memory::picture;
+    pub use osteon_memory::{page, picture, timeline};
     pub use osteon_memory::{
         Bytes, Group, GuardInfo, HeldBy, Label, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId,
         Stat, StatByPool, StorageInfo, TensorInfo, allocated, bytes, empty_cache, map,

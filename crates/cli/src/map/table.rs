@@ -4,7 +4,7 @@ use super::{Args, File};
 use crate::drawing::Drawing;
 use crate::failure::Failure;
 use crate::lang::{Lang, Text};
-use crate::term::{Screen, Style, grouped, percent, safe, wrap};
+use crate::term::{Screen, Style, counted, grouped, percent, safe, wrap};
 use osteon::files::Format;
 use osteon::memory::bytes;
 use std::cmp::Reverse;
@@ -185,10 +185,6 @@ impl Sum {
             return format!("  {}", NO_TENSORS.of(lang));
         }
         let share = percent(waste, held);
-        let counted = |n: u64, what: &str| match n {
-            1 => format!("1 {what}"),
-            n => format!("{} {what}s", grouped(n)),
-        };
         let (held, shared) = (grouped(held), grouped(shared));
         let first = match lang {
             Lang::En => {

@@ -1,4 +1,6 @@
-//! One HTML page that needs nothing else: its style, script and data are inside it, and it loads nothing.
+//! HTML pages that need nothing else: style, script and data are inside them, and they load nothing.
+//!
+//! What the pages of reports are made of; see [`picture`](crate::picture) and [`timeline`](crate::timeline) for the pages themselves.
 
 use crate::picture::Lang;
 use osteon_spec::{Error, Result};
@@ -11,7 +13,8 @@ const BASE_STYLE: &str = include_str!("base.css");
 const BASE_SCRIPT: &str = include_str!("base.js");
 
 /// The parts of a page.
-pub(crate) struct Page<'a, D> {
+#[derive(Debug)]
+pub struct Page<'a, D> {
     /// The language of its own words.
     pub lang: Lang,
     /// Its title, as text.
@@ -27,7 +30,10 @@ pub(crate) struct Page<'a, D> {
 }
 
 impl<D: Serialize> Page<'_, D> {
-    /// Writes the page.
+    /// Writes the page. What comes from users goes into the title and the data alone, where it stays text.
+    ///
+    /// # Errors
+    /// The writer's.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for piece in self.markup.split("%%") {
             match piece {
@@ -56,7 +62,7 @@ impl<D: Serialize> Page<'_, D> {
 ///
 /// # Errors
 /// [`Kind::Io`](osteon_spec::Kind::Io) when the folder cannot be written to or is full; an earlier file stays as it was.
-pub(crate) fn write_file(
+pub fn write_file(
     path: &Path,
     what: &str,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
