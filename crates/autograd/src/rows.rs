@@ -1,11 +1,11 @@
 //! Writes of whole rows by a vector of indices, in place and as new tensors.
 
-use crate::Tensor;
-use crate::graph::{Back, Recorder, one, rule, two};
+use crate::graph::{Back, Recorder, rule, two};
 use crate::product::{conjugate, times};
 use crate::views::signed;
+use crate::{Operand, Tensor};
 use osteon_memory::{attribute, here};
-use osteon_spec::{MemoryFormat, Result, Scalar};
+use osteon_spec::{DType, Error, Kind, MemoryFormat, Result, Scalar};
 
 impl Tensor {
     /// A copy in this format, changed in place.
@@ -20,11 +20,11 @@ impl Tensor {
         Ok(copy)
     }
 
-    /// Writes one number at these indices of a dim. Repeated indices are fine.
+    /// Writes one number, or that of a 0-dim tensor, at these indices of a dim. Repeated indices are fine.
     ///
     /// # Errors
     /// An index out of range, or a list that is no int64 or int32 vector; a number that the dtype cannot
-    /// hold.
+    /// hold; a value with dims.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;
@@ -34,15 +34,34 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_fill_(&self, dim: isize, index: &Tensor, value: impl Into<Scalar>) -> Result<()> {
-        let run = || {
-            self.as_view()
-                .index_fill_(dim, index.as_view(), value.into())
+    pub fn index_fill_<'a>(
+        &self,
+        dim: isize,
+        index: &Tensor,
+        value: impl Into<Operand<'a>>,
+    ) -> Result<()> {
+        let value = value.into();
+        let number = match value {
+            Operand::Number(number) => number,
+            Operand::Tensor(t) if t.dim() == 0 => t.as_view().item()?,
+            Operand::Tensor(t) => {
+                let message = format!("the value must have no dims, got shape {:?}", t.shape());
+                return Err(Error::new(Kind::Shape, message).op("index_fill_"));
+            }
         };
+        let run = || self.as_view().index_fill_(dim, index.as_view(), number);
         let save = |r: &mut Recorder| r.save_view(index.as_view());
-        Recorder::in_place("index_fill_", &[self], save, run, |_| {
+        let inputs: Vec<&Tensor> = [self].into_iter().chain(value.tensor()).collect();
+        Recorder::in_place("index_fill_", &inputs, save, run, |_| {
             Ok(rule(move |b| {
-                one(b.grad()?.index_fill(dim, &b.saved(0)?, 0)?)
+                let (g, index) = (b.grad()?, b.saved(0)?);
+                let filled = b.want(1, || {
+                    // Each place once, however often it is named.
+                    let places = g.zeros_like(Some(DType::Bool))?;
+                    places.index_fill_(dim, &index, true)?;
+                    g.r#where(&places, 0)?.sum()
+                })?;
+                two(b.want(0, || g.index_fill(dim, &index, 0))?, filled)
             }))
         })
     }
@@ -60,11 +79,11 @@ impl Tensor {
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
     #[track_caller]
-    pub fn index_fill(
+    pub fn index_fill<'a>(
         &self,
         dim: isize,
         index: &Tensor,
-        value: impl Into<Scalar>,
+        value: impl Into<Operand<'a>>,
     ) -> Result<Tensor> {
         self.changed(MemoryFormat::Preserve, |x| x.index_fill_(dim, index, value))
     }

@@ -62,6 +62,18 @@ const RULES: &[Rule] = &[
         },
         reason: "out shared a storage with the index when this was recorded, and the record gives each its own",
     },
+    Rule {
+        ops: &["as_strided_scatter"],
+        applies: |dtype, detail| {
+            dtype == Some(DType::F64) && detail.starts_with("gradient of tensor 0")
+        },
+        reason: "PyTorch gives the tensor the gradients of the elements that are overwritten, and not those of the others",
+    },
+    Rule {
+        ops: &["matmul"],
+        applies: |_, detail| detail.starts_with("with leaves that require gradients: stride"),
+        reason: "a matrix that requires gradients times a batch lies otherwise in PyTorch; recorded without",
+    },
 ];
 
 impl Difference {

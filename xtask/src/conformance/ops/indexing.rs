@@ -129,7 +129,7 @@ pub fn write(op: &str, c: &Call<'_>) -> Made {
             one(x()?.index_add(dim()?, index()?, source, c.scalar_or(4, "alpha", 1)?)?)
         }
         "index_copy" => one(x()?.index_copy(dim()?, index()?, c.tensor(3, "source")?)?),
-        "index_fill" => one(x()?.index_fill(dim()?, index()?, number(c, 3, "value")?)?),
+        "index_fill" => one(x()?.index_fill(dim()?, index()?, c.operand(3, "value")?)?),
         "index_put" => {
             let places = match c.get(1, "indices") {
                 Some(index) => indices(c, index)?,

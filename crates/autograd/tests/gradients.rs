@@ -1,0 +1,10 @@
+//! The derivative of every operation against differences, over layouts, and the derivative of that derivative.
+
+#[path = "gradients/arrange.rs"]
+mod arrange;
+#[path = "gradients/check.rs"]
+mod check;
+#[path = "gradients/places.rs"]
+mod places;
+#[path = "gradients/products.rs"]
+mod products;

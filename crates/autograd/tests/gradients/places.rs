@@ -1,0 +1,199 @@
+//! Elements by index tensors and masks, read and written.
+
+use crate::check::{check, complex, layouts, numbers};
+use osteon_autograd::{Reduce, Tensor, s};
+use osteon_spec::Result;
+
+fn each(name: &str, f: impl Fn(&Tensor) -> Result<Tensor>) {
+    for (k, x) in layouts(&numbers([3, 4])).into_iter().enumerate() {
+        check(&format!("{name}, layout {k}"), &[x], |x| f(&x[0]));
+    }
+    check(
+        &format!("{name}, complex"),
+        &[complex([3, 4])],
+        |x| f(&x[0]),
+    );
+}
+
+/// A copy of the first input, written with the second.
+fn written(name: &str, from: Tensor, f: impl Fn(&Tensor, &Tensor) -> Result<()>) {
+    for (k, x) in layouts(&numbers([3, 4])).into_iter().enumerate() {
+        for (l, from) in layouts(&from).into_iter().enumerate() {
+            check(
+                &format!("{name}, layouts {k} and {l}"),
+                &[x.clone(), from],
+                |x| {
+                    let y = x[0].copy()?;
+                    f(&y, &x[1])?;
+                    Ok(y)
+                },
+            );
+        }
+    }
+}
+
+fn list<const N: usize>(values: [i64; N]) -> Tensor {
+    Tensor::new(values).expect("memory")
+}
+
+fn mask() -> Tensor {
+    let rows = [
+        [true, false, true, true],
+        [false; 4],
+        [false, true, false, true],
+    ];
+    Tensor::new(rows).expect("memory")
+}
+
+#[test]
+fn read() -> Result<()> {
+    each("index_select", |x| x.index_select(1, &list([3, 0, 3])));
+    let index = Tensor::new([[0i64, 2, 2], [1, 1, 0]])?;
+    each("gather", |x| x.gather(0, &index));
+    each("gather", |x| x.gather(1, &index));
+    each("take", |x| x.take(&Tensor::new([[0i64, -1], [5, 0]])?));
+    each("take_along_dim", |x| {
+        x.take_along_dim(&Tensor::new([[-1i64], [0], [2]])?, Some(1))
+    });
+    each("take_along_dim", |x| {
+        x.take_along_dim(&list([-1, 3, 3]), None)
+    });
+    each("masked_select", |x| x.masked_select(&mask()));
+    check("masked_select", &[numbers([4])], |x| {
+        x[0].masked_select(&mask())
+    });
+    check("index_select", &[numbers([])], |x| {
+        x[0].index_select(0, &list([0]))
+    });
+    each("index", |x| x.i(s![1..3, 0..;2]));
+    each("index", |x| x.i(s![&list([0, 2, 0])]));
+    each("index", |x| x.i(s![1.., &list([0, 2, 0, -1])]));
+    each("index", |x| x.i(s![&list([0, 2]), None, &list([1, 1])]));
+    each("index", |x| x.i(s![&mask()]));
+    each("index", |x| x.i(s![true, -1]));
+    Ok(())
+}
+
+#[test]
+fn rows() {
+    written("index_fill_", numbers([]), |x, v| {
+        x.index_fill_(1, &list([0, 2, 0]), v)
+    });
+    each("index_fill", |x| x.index_fill(0, &list([0, 2]), 7.0));
+    written("index_add_", numbers([2, 4]), |x, y| {
+        x.index_add_(0, &list([2, 2]), y, 3.0)
+    });
+    written("index_copy_", numbers([3, 2]), |x, y| {
+        x.index_copy_(1, &list([3, 0]), y)
+    });
+    let x = [complex([2, 3]), complex([2, 2])];
+    let i = num_complex::Complex::new(0.0, 1.0);
+    check("index_add", &x, |x| {
+        x[0].index_add(1, &list([0, 2]), &x[1], i)
+    });
+    check("index_copy", &x, |x| {
+        x[0].index_copy(1, &list([0, 2]), &x[1])
+    });
+    check("index_fill of a number", &[numbers([]), numbers([])], |x| {
+        x[0].index_fill(0, &list([0]), &x[1])
+    });
+}
+
+#[test]
+fn indexed_assignment() {
+    written("index_put_", numbers([2]), |x, y| {
+        x.index_put_(s![1..3, &list([0, 2])], y)
+    });
+    written("index_put_", numbers([1, 2, 2]), |x, y| {
+        x.index_put_(s![1..3, 0..;2], y)
+    });
+    written("index_put_", numbers([5]), |x, y| {
+        x.index_put_(s![&mask()], y)
+    });
+    written("index_put_accumulate_", numbers([3, 1]), |x, y| {
+        x.index_put_accumulate_(s![&list([0, 0, 2])], y)
+    });
+    let x = [complex([3, 2]), complex([2])];
+    check("index_put", &x, |x| {
+        x[0].index_put(s![&list([0, 2])], &x[1])
+    });
+}
+
+#[test]
+fn scattered() -> Result<()> {
+    let index = Tensor::new([[0i64, 1, 2], [2, 0, 1]])?;
+    written("scatter_", numbers([2, 3]), |x, y| x.scatter_(1, &index, y));
+    written("scatter_, larger source", numbers([3, 4]), |x, y| {
+        x.scatter_(0, &index, y)
+    });
+    each("scatter, number", |x| x.scatter(0, &index, 5.0));
+    let again = Tensor::new([[0i64, 0, 2], [2, 0, 1]])?;
+    written("scatter_add_", numbers([2, 4]), |x, y| {
+        x.scatter_add_(0, &again, y)
+    });
+    written("masked_scatter_", numbers([7]), |x, y| {
+        x.masked_scatter_(&mask(), y)
+    });
+    check("masked_scatter", &[numbers([4]), numbers([5])], |x| {
+        x[0].masked_scatter(&mask(), &x[1])
+    });
+    written("put_", numbers([2, 2]), |x, y| {
+        x.put_(&Tensor::new([[0i64, -1], [5, 3]])?, y, false)
+    });
+    written("put_", numbers([4]), |x, y| {
+        x.put_(&list([0, -1, 5, 0]), y, true)
+    });
+    let nothing = Tensor::zeros([0, 4], osteon_spec::DType::I64, &osteon_spec::Device::cpu())?;
+    written("scatter_ of nothing", numbers([2, 4]), |x, y| {
+        x.scatter_(0, &nothing, y)
+    });
+    Ok(())
+}
+
+#[test]
+fn reduced() -> Result<()> {
+    let index = Tensor::new([[0i64, 1, 2, 0], [0, 0, 1, 2]])?;
+    for reduce in [
+        Reduce::Sum,
+        Reduce::Prod,
+        Reduce::Mean,
+        Reduce::Amax,
+        Reduce::Amin,
+    ] {
+        for own in [true, false] {
+            let name = format!("scatter_reduce {reduce:?}, with itself: {own}");
+            written(&name, numbers([3, 4]), |x, y| {
+                x.scatter_reduce_(0, &index, y, reduce, own)
+            });
+            let x = [numbers([3, 4]), numbers([2, 4])];
+            check(&name, &x, |x| {
+                x[0].scatter_reduce(0, &index, &x[1], reduce, own)
+            });
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn views_written() {
+    written("select_scatter", numbers([3]), |x, y| {
+        x.copy_(&x.select_scatter(y, 1, 2)?)
+    });
+    let x = [numbers([3, 4]), numbers([3, 2])];
+    for x in [
+        x.clone(),
+        [layouts(&x[0])[2].clone(), layouts(&x[1])[1].clone()],
+    ] {
+        check("slice_scatter", &x, |x| {
+            x[0].slice_scatter(&x[1], 1, 1.., 2)
+        });
+        check("diagonal_scatter", &[x[0].clone(), numbers([3])], |x| {
+            x[0].diagonal_scatter(&x[1], 1, 0, 1)
+        });
+    }
+    check(
+        "as_strided_scatter",
+        &[numbers([3, 3]), numbers([2, 2])],
+        |x| x[0].as_strided_scatter(&x[1], [2, 2], [1, 2], Some(1)),
+    );
+}
