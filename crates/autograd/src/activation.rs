@@ -2,8 +2,9 @@
 
 use crate::Tensor;
 use crate::elementwise::example;
+use crate::pointwise::Pointwise;
 use osteon_spec::{Error, Kind, Result, Scalar};
-use osteon_tensor::{Arg, Call, Compute, Op, UnaryOp};
+use osteon_tensor::{Compute, Op, UnaryOp};
 
 /// `[values], (numbers) => [results]; name name_(numbers) => operation, what it computes in, the numbers as the operation
 /// takes them;` the values and the first numbers are the example.
@@ -25,7 +26,7 @@ macro_rules! activations {
             #[doc = example!(x = [$($at)*]; ; "x.", stringify!($name), stringify!($given), "?"; [$($y)*])]
             #[track_caller]
             pub fn $name(&self $(, $x: $ty)*) -> Result<Tensor> {
-                activations!(@call self, stringify!($name), $op, $compute, $numbers).fresh().map(Tensor::from_view)
+                activations!(@call self, stringify!($name), $op, $compute, $numbers).fresh()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, seen by every tensor on the storage.")]
@@ -41,16 +42,16 @@ macro_rules! activations {
             )]
             #[track_caller]
             pub fn $in_place(&self $(, $x: $ty)*) -> Result<()> {
-                activations!(@call self, stringify!($in_place), $op, $compute, $numbers).in_place(self.as_view())
+                activations!(@call self, stringify!($in_place), $op, $compute, $numbers).in_place()
             }
         )* }
     };
     (@call $this:ident, $name:expr, $op:ident, $compute:ident, $numbers:expr) => {
-        Call {
+        Pointwise {
             name: $name,
             op: Op::Unary(UnaryOp::$op),
             compute: Compute::$compute,
-            args: &[Arg::View($this.as_view())],
+            operands: [$this.into()],
             numbers: &$numbers,
         }
     };
@@ -122,7 +123,7 @@ macro_rules! checked {
             pub fn $name(&self $(, $x: $ty)*) -> Result<Tensor> {
                 let $this = self;
                 let numbers = $numbers.map_err(|e: Error| e.op(stringify!($name)))?;
-                activations!(@call self, stringify!($name), $op, $compute, numbers).fresh().map(Tensor::from_view)
+                activations!(@call self, stringify!($name), $op, $compute, numbers).fresh()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, seen by every tensor on the storage.")]
@@ -140,7 +141,7 @@ macro_rules! checked {
             pub fn $in_place(&self $(, $x: $ty)*) -> Result<()> {
                 let $this = self;
                 let numbers = $numbers.map_err(|e: Error| e.op(stringify!($in_place)))?;
-                activations!(@call self, stringify!($in_place), $op, $compute, numbers).in_place(self.as_view())
+                activations!(@call self, stringify!($in_place), $op, $compute, numbers).in_place()
             }
         )* }
     };

@@ -1,7 +1,9 @@
 //! Operations element by element that have more to say than their operands, and operators.
 
-use crate::elementwise::{binary, unary};
-use crate::out::{outs, write};
+use crate::elementwise::binary;
+use crate::graph::{Recorder, Rule, record, rule, two};
+use crate::out::outs;
+use crate::pointwise::Pointwise;
 use crate::{Operand, Tensor};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 use osteon_tensor::{Arg, BinaryOp, Call, CompareOp, Compute, Op, TernaryOp, UnaryOp};
@@ -35,7 +37,7 @@ macro_rules! calls {
             #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
             pub fn $name<'a>(&'a self $(, $x: $ty)*) -> Result<Tensor> {
                 let $this = self;
-                calls!(@run $this stringify!($name), fresh(), $call).map(Tensor::from_view)
+                calls!(@run stringify!($name), fresh(), $call)
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, seen by every tensor on the storage.")]
@@ -49,7 +51,7 @@ macro_rules! calls {
             #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
             pub fn $in_place<'a>(&'a self $(, $x: $ty)*) -> Result<()> {
                 let $this = self;
-                calls!(@run $this stringify!($in_place), in_place($this.as_view()), $call)
+                calls!(@run stringify!($in_place), in_place(), $call)
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`, which has the result's shape.")]
@@ -62,23 +64,24 @@ macro_rules! calls {
             #[allow(clippy::needless_lifetimes, reason = "some rows name it")]
             pub fn $out<'a>(&'a self $(, $x: $ty)*, out: &Tensor) -> Result<()> {
                 let $this = self;
-                let (op, compute, args, numbers) = $call;
-                write(&Call { name: stringify!($out), op, compute, args: &args, numbers: &numbers }, out)
+                calls!(@run stringify!($out), out(out), $call)
             }
         )* }
     };
-    (@run $this:ident $name:expr, $how:ident($($to:expr)?), $call:expr) => {{
-        let (op, compute, args, numbers) = $call;
-        Call { name: $name, op, compute, args: &args, numbers: &numbers }.$how($($to)?)
+    (@run $name:expr, $how:ident($($to:ident)?), $call:expr) => {{
+        let (op, compute, operands, numbers) = $call;
+        Pointwise { name: $name, op, compute, operands, numbers: &numbers }.$how($($to)?)
     }};
 }
 
-/// The weight of a lerp: a tensor without dims counts as a number.
+/// The weight of a lerp: a tensor without dims counts as a number, unless it requires a gradient.
 #[track_caller]
-fn weight_of(weight: Operand<'_>) -> Result<Arg<'_>> {
+fn weight_of(weight: Operand<'_>) -> Result<Operand<'_>> {
     match weight {
-        Operand::Tensor(t) if t.dim() == 0 => t.as_view().item().map(Arg::Number),
-        other => Ok(other.arg()),
+        Operand::Tensor(t) if t.dim() == 0 && !t.requires_grad() => {
+            t.as_view().item().map(Operand::Number)
+        }
+        other => Ok(other),
     }
 }
 
@@ -104,7 +107,7 @@ calls! {
     add_scaled_
     add_scaled_out [x = [1.0, 2.0]; x.add_scaled_out(5, 2, &out); [11.0, 12.0]]
     = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
-        Op::Binary(BinaryOp::AddScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
+        Op::Binary(BinaryOp::AddScaled), PROMOTED, [x.into(), other.into()], [alpha.into()]
     );
     /// `self - alpha · other`. Not for `bool`.
     ///
@@ -125,7 +128,7 @@ calls! {
     sub_scaled_
     sub_scaled_out [x = [11.0, 12.0]; x.sub_scaled_out(5, 2, &out); [1.0, 2.0]]
     = |x, other: impl Into<Operand<'a>>, alpha: impl Into<Scalar>| (
-        Op::Binary(BinaryOp::SubScaled), PROMOTED, [x.arg(), other.into().arg()], [alpha.into()]
+        Op::Binary(BinaryOp::SubScaled), PROMOTED, [x.into(), other.into()], [alpha.into()]
     );
     /// The quotient rounded to an integer, in the dtype that the operands promote to. Integers are not divided by
     /// zero: that is an error.
@@ -152,7 +155,7 @@ calls! {
             Rounding::Floor => BinaryOp::FloorDivide,
         }),
         PROMOTED,
-        [x.arg(), other.into().arg()],
+        [x.into(), other.into()],
         []
     );
     /// `self + value · a · b`.
@@ -174,7 +177,7 @@ calls! {
     addcmul_
     addcmul_out [x = [1.0], a = [2.0], b = [4.0]; x.addcmul_out(&a, &b, 2, &out); [17.0]]
     = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
-        Op::Ternary(TernaryOp::Addcmul), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
+        Op::Ternary(TernaryOp::Addcmul), PROMOTED, [x.into(), a.into(), b.into()], [value.into()]
     );
     /// `self + value · a / b`, where `a` and `b` are not both integers.
     ///
@@ -195,7 +198,7 @@ calls! {
     addcdiv_
     addcdiv_out [x = [1.0], a = [6.0], b = [4.0]; x.addcdiv_out(&a, &b, 2, &out); [4.0]]
     = |x, a: &'a Tensor, b: &'a Tensor, value: impl Into<Scalar>| (
-        Op::Ternary(TernaryOp::Addcdiv), PROMOTED, [x.arg(), a.arg(), b.arg()], [value.into()]
+        Op::Ternary(TernaryOp::Addcdiv), PROMOTED, [x.into(), a.into(), b.into()], [value.into()]
     );
     /// From this tensor (weight 0) to `end` (weight 1). All tensors have one dtype.
     ///
@@ -216,7 +219,7 @@ calls! {
     lerp_
     lerp_out [x = [0.0], end = [10.0]; x.lerp_out(&end, 0.25, &out); [2.5]]
     = |x, end: &'a Tensor, weight: impl Into<Operand<'a>>| (
-        Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.arg(), end.arg(), weight_of(weight.into())?], []
+        Op::Ternary(TernaryOp::Lerp), Compute::Same, [x.into(), end.into(), weight_of(weight.into())?], []
     );
     /// The nearest multiple of `10^-decimals`, halves to even; for floats, and for integers without `decimals`.
     ///
@@ -239,7 +242,7 @@ calls! {
     = |x, decimals: i32| (
         Op::Unary(if decimals == 0 { UnaryOp::Round } else { UnaryOp::RoundDecimals }),
         PROMOTED,
-        [x.arg()],
+        [x.into()],
         [10f64.powi(decimals.saturating_abs()).into(), f64::from(u8::from(decimals < 0)).into()]
     );
     /// `log(x / (1 - x))`, with `x` held between `eps` and `1 - eps` where an `eps` is given.
@@ -263,7 +266,7 @@ calls! {
     = |x, eps: Option<f64>| (
         Op::Unary(UnaryOp::Logit),
         Compute::Float,
-        [x.arg()],
+        [x.into()],
         [eps.unwrap_or(f64::NEG_INFINITY).into(), eps.map_or(f64::INFINITY, |e| 1.0 - e).into()]
     );
     /// With numbers in place of NaN (by default 0), `∞` and `-∞` (by default the largest finite numbers).
@@ -287,7 +290,7 @@ calls! {
     = |x, nan: Option<f64>, posinf: Option<f64>, neginf: Option<f64>| (
         Op::Unary(UnaryOp::NanToNum),
         PROMOTED,
-        [x.arg()],
+        [x.into()],
         [
             nan.unwrap_or(0.0).into(),
             posinf.unwrap_or(x.dtype().largest()).into(),
@@ -297,10 +300,6 @@ calls! {
 }
 
 impl Tensor {
-    pub(crate) fn arg(&self) -> Arg<'_> {
-        Arg::View(self.as_view())
-    }
-
     /// `other - alpha · self`.
     ///
     /// # Errors
@@ -317,14 +316,14 @@ impl Tensor {
         other: impl Into<Operand<'a>>,
         alpha: impl Into<Scalar>,
     ) -> Result<Tensor> {
-        let args = [other.into().arg(), self.arg()];
+        let other: Operand<'a> = other.into();
+        let operands = [other, self.into()];
         let op = Op::Binary(BinaryOp::SubScaled);
-        Call {
+        Pointwise {
             numbers: &[alpha.into()],
-            ..binary("rsub", op, PROMOTED, &args)
+            ..binary("rsub", op, PROMOTED, operands)
         }
         .fresh()
-        .map(Tensor::from_view)
     }
 
     /// The power. Integers have no negative powers that are plain numbers, and 0 for negative elements of an
@@ -341,11 +340,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pow<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<Tensor> {
-        let exponent = exponent.into().arg();
-        let args = [self.arg(), exponent];
-        power("pow", self, exponent, &args)?
-            .fresh()
-            .map(Tensor::from_view)
+        let exponent: Operand<'a> = exponent.into();
+        let power = binary("pow", POW, PROMOTED, [self.into(), exponent]);
+        let args = power.operands.map(Operand::arg);
+        power.record(fast(&power, &args)?.fresh()?)
     }
 
     /// [`Tensor::pow`] in place.
@@ -362,9 +360,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pow_<'a>(&self, exponent: impl Into<Operand<'a>>) -> Result<()> {
-        let exponent = exponent.into().arg();
-        let args = [self.arg(), exponent];
-        power("pow_", self, exponent, &args)?.in_place(self.as_view())
+        let exponent: Operand<'a> = exponent.into();
+        let power = binary("pow_", POW, PROMOTED, [self.into(), exponent]);
+        let args = power.operands.map(Operand::arg);
+        let call = fast(&power, &args)?;
+        power.write(|target| call.in_place(target))
     }
 
     /// `base` to the power of this tensor: Python's `base ** x`.
@@ -379,10 +379,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn rpow(&self, base: impl Into<Scalar>) -> Result<Tensor> {
-        let args = [Arg::Number(base.into()), self.arg()];
-        binary("rpow", Op::Binary(BinaryOp::Pow), PROMOTED, &args)
-            .fresh()
-            .map(Tensor::from_view)
+        let operands = [Operand::Number(base.into()), self.into()];
+        binary("rpow", POW, PROMOTED, operands).fresh()
     }
 
     /// Held between two bounds, each a number or a tensor; NaN stays, and the upper bound wins where they cross.
@@ -401,9 +399,8 @@ impl Tensor {
         min: impl Into<Operand<'a>>,
         max: impl Into<Operand<'a>>,
     ) -> Result<Tensor> {
-        self.clamped("clamp", &[self.arg(), min.into().arg(), max.into().arg()])
-            .fresh()
-            .map(Tensor::from_view)
+        let (min, max): (Operand<'a>, Operand<'a>) = (min.into(), max.into());
+        clamped("clamp", [self.into(), min, max]).fresh()
     }
 
     /// [`Tensor::clamp`] in place.
@@ -424,18 +421,8 @@ impl Tensor {
         min: impl Into<Operand<'a>>,
         max: impl Into<Operand<'a>>,
     ) -> Result<()> {
-        self.clamped("clamp_", &[self.arg(), min.into().arg(), max.into().arg()])
-            .in_place(self.as_view())
-    }
-
-    pub(crate) fn clamped<'a>(&self, name: &'static str, args: &'a [Arg<'a>; 3]) -> Call<'a> {
-        Call {
-            name,
-            op: Op::Ternary(TernaryOp::Clamp),
-            compute: PROMOTED,
-            args,
-            numbers: &[],
-        }
+        let (min, max): (Operand<'a>, Operand<'a>) = (min.into(), max.into());
+        clamped("clamp_", [self.into(), min, max]).in_place()
     }
 
     /// This tensor itself, as the sign `+` leaves it. Not for `bool`.
@@ -497,13 +484,12 @@ impl Tensor {
             atol.into(),
             f64::from(u8::from(equal_nan)).into(),
         ];
-        let args = [self.arg(), other.arg()];
-        Call {
+        let operands = [self.into(), other.into()];
+        Pointwise {
             numbers: &numbers,
-            ..binary("isclose", Op::Compare(op), compute, &args)
+            ..binary("isclose", Op::Compare(op), compute, operands)
         }
         .fresh()
-        .map(Tensor::from_view)
     }
 
     /// The complex tensor with these real and imaginary parts, both `float32` or both `float64`.
@@ -519,15 +505,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
-        let args = [real.arg(), imag.arg()];
-        binary(
-            "complex",
-            Op::Binary(BinaryOp::Complex),
-            Compute::Same,
-            &args,
-        )
-        .fresh()
-        .map(Tensor::from_view)
+        let op = Op::Binary(BinaryOp::Complex);
+        binary("complex", op, Compute::Same, [real.into(), imag.into()]).fresh()
     }
 
     /// The complex tensor with these magnitudes and angles, both `float32` or both `float64`.
@@ -543,10 +522,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
-        let args = [abs.arg(), angle.arg()];
-        binary("polar", Op::Binary(BinaryOp::Polar), Compute::Same, &args)
-            .fresh()
-            .map(Tensor::from_view)
+        let op = Op::Binary(BinaryOp::Polar);
+        binary("polar", op, Compute::Same, [abs.into(), angle.into()]).fresh()
     }
 
     /// A copy, of the shape that both broadcast to, with `value` (a number or a 0-dim tensor) where the mask is
@@ -563,9 +540,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn masked_fill<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
-        self.as_view()
-            .masked_fill(mask.as_view(), value.into().arg())
-            .map(Tensor::from_view)
+        let value: Operand<'a> = value.into();
+        let out = self.as_view().masked_fill(mask.as_view(), value.arg())?;
+        record(out, &[self.into(), value], |r, _| filled(r, mask))
     }
 
     /// A tensor laid out like this one, with `value` (a number or a 0-dim tensor) everywhere.
@@ -582,15 +559,32 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn fill<'a>(&self, value: impl Into<Operand<'a>>) -> Result<Tensor> {
-        self.as_view()
-            .fill(value.into().arg())
-            .map(Tensor::from_view)
+        let value: Operand<'a> = value.into();
+        let out = self.as_view().fill(value.arg())?;
+        record(out, &[self.into(), value], |_, _| {
+            Ok(rule(|b| {
+                let g = b.grad()?;
+                two(b.want(0, || g.zeros_like(None))?, b.want(1, || g.sum())?)
+            }))
+        })
     }
+}
+
+/// The rule of writing a value, the second input, where a mask is true.
+pub(crate) fn filled(recorder: &mut Recorder, mask: &Tensor) -> Result<impl Rule + use<>> {
+    recorder.save(mask)?;
+    Ok(rule(|b| {
+        let (g, mask) = (b.grad()?, b.saved(0)?);
+        two(
+            b.want(0, || g.masked_fill(&mask, 0))?,
+            b.want(1, || g.r#where(&mask, 0)?.sum())?,
+        )
+    }))
 }
 
 impl Tensor {
     /// A bound of a clamp; a number and a tensor both of `bool` are refused, as in PyTorch.
-    fn bound<'a>(&self, bound: Operand<'a>, op: &'static str) -> Result<Arg<'a>> {
+    fn bound<'a>(&self, bound: Operand<'a>, op: &'static str) -> Result<Operand<'a>> {
         if self.dtype() == DType::Bool && matches!(bound, Operand::Number(Scalar::Bool(_))) {
             return Err(Error::new(
                 Kind::DType,
@@ -598,7 +592,7 @@ impl Tensor {
             )
             .op(op));
         }
-        Ok(bound.arg())
+        Ok(bound)
     }
 }
 
@@ -615,8 +609,9 @@ macro_rules! bounds {
             /// As [`Tensor::clamp`].
             #[track_caller]
             pub fn $name<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<Tensor> {
-                let args = [self.arg(), self.bound(bound.into(), stringify!($name))?];
-                binary(stringify!($name), Op::Binary(BinaryOp::$op), PROMOTED, &args).fresh().map(Tensor::from_view)
+                let bound: Operand<'a> = self.bound(bound.into(), stringify!($name))?;
+                let operands = [self.into(), bound];
+                binary(stringify!($name), Op::Binary(BinaryOp::$op), PROMOTED, operands).fresh()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] in place.")]
@@ -627,8 +622,9 @@ macro_rules! bounds {
             $(#[doc = $in_place_doc])+
             #[track_caller]
             pub fn $in_place<'a>(&self, bound: impl Into<Operand<'a>>) -> Result<()> {
-                let args = [self.arg(), self.bound(bound.into(), stringify!($in_place))?];
-                binary(stringify!($in_place), Op::Binary(BinaryOp::$op), PROMOTED, &args).in_place(self.as_view())
+                let bound: Operand<'a> = self.bound(bound.into(), stringify!($in_place))?;
+                let operands = [self.into(), bound];
+                binary(stringify!($in_place), Op::Binary(BinaryOp::$op), PROMOTED, operands).in_place()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`, which has the result's shape.")]
@@ -639,8 +635,9 @@ macro_rules! bounds {
             #[doc = outs!(@example One $($example)*)]
             #[track_caller]
             pub fn $out<'a>(&self, bound: impl Into<Operand<'a>>, out: &Tensor) -> Result<()> {
-                let args = [self.arg(), self.bound(bound.into(), stringify!($out))?];
-                write(&binary(stringify!($out), Op::Binary(BinaryOp::$op), PROMOTED, &args), out)
+                let bound: Operand<'a> = self.bound(bound.into(), stringify!($out))?;
+                let operands = [self.into(), bound];
+                binary(stringify!($out), Op::Binary(BinaryOp::$op), PROMOTED, operands).out(out)
             }
         )* }
     };
@@ -683,47 +680,58 @@ bounds! {
     clamp_max_out [x = [1.0, 9.0]; x.clamp_max_out(5, &out); [1.0, 5.0]] => Minimum;
 }
 
-/// The call of a power: of the common exponents as the operation that is exact and fast for them.
-#[track_caller]
-pub(crate) fn power<'a>(
-    name: &'static str,
-    base: &Tensor,
-    exponent: Arg<'a>,
-    args: &'a [Arg<'a>; 2],
-) -> Result<Call<'a>> {
-    let call = binary(name, Op::Binary(BinaryOp::Pow), PROMOTED, args);
-    let Arg::Number(number) = exponent else {
-        return Ok(call);
+/// A clamp between bounds.
+pub(crate) fn clamped<'a>(name: &'static str, operands: [Operand<'a>; 3]) -> Pointwise<'a, 3> {
+    Pointwise {
+        name,
+        op: Op::Ternary(TernaryOp::Clamp),
+        compute: PROMOTED,
+        operands,
+        numbers: &[],
+    }
+}
+
+pub(crate) const POW: Op = Op::Binary(BinaryOp::Pow);
+
+/// The call that computes a power: of the common exponents an operation that is exact and fast for them.
+pub(crate) fn fast<'a>(power: &Pointwise<'a, 2>, args: &'a [Arg<'a>; 2]) -> Result<Call<'a>> {
+    let call = |op, args| Call {
+        name: power.name,
+        op,
+        compute: PROMOTED,
+        args,
+        numbers: &[],
+    };
+    let [Operand::Tensor(base), Operand::Number(number)] = power.operands else {
+        return Ok(call(POW, args));
     };
     if base.dtype() == DType::Bool && matches!(number, Scalar::Bool(_)) {
         // Of truth values, x^y is x >= y.
-        return Ok(binary(name, Op::Compare(CompareOp::Ge), PROMOTED, args));
+        return Ok(call(Op::Compare(CompareOp::Ge), args));
     }
-    let inexact = base.dtype().is_float() || base.dtype().is_complex();
     let wanted = match number {
         Scalar::Int(i) => i as f64,
         Scalar::Float(x) => x,
-        _ => return Ok(call),
+        _ => return Ok(call(POW, args)),
     };
-    if !inexact {
-        if matches!(number, Scalar::Int(i) if i < 0) {
-            return Err(Error::new(
+    if !(base.dtype().is_float() || base.dtype().is_complex()) {
+        return match number {
+            Scalar::Int(i) if i < 0 => Err(Error::new(
                 Kind::Value,
                 "integers have no negative integer powers; cast with to() first",
             )
-            .op(name));
-        }
-        return Ok(call);
+            .op(power.name)),
+            _ => Ok(call(POW, args)),
+        };
     }
     let op = match wanted {
         2.0 => UnaryOp::Square,
         0.5 => UnaryOp::Sqrt,
         -0.5 => UnaryOp::Rsqrt,
         -1.0 => UnaryOp::Reciprocal,
-        _ => return Ok(call),
+        _ => return Ok(call(POW, args)),
     };
-    let [base, _] = args;
-    Ok(unary(name, op, PROMOTED, std::array::from_ref(base)))
+    Ok(call(Op::Unary(op), &args[..1]))
 }
 
 /// Operators, which return a `Result`: `(&a + &b)?`, `(&a * 2.0)?`, `(1.0 - &a)?`.
@@ -744,10 +752,8 @@ macro_rules! operators {
             type Output = Result<Tensor>;
             #[track_caller]
             fn $method(self, tensor: &Tensor) -> Result<Tensor> {
-                let args = [Arg::Number(self.into()), Arg::View(tensor.as_view())];
-                binary(stringify!($method), Op::Binary(BinaryOp::$op), Compute::$compute, &args)
-                    .fresh()
-                    .map(Tensor::from_view)
+                let operands = [self.into(), tensor.into()];
+                binary(stringify!($method), Op::Binary(BinaryOp::$op), Compute::$compute, operands).fresh()
             }
         }
     )* };

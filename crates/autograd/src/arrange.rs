@@ -1,6 +1,6 @@
 //! The elements of one tensor in another order, or several times, in a new tensor.
 
-use crate::graph::{Recorder, Rule, linear, record, rule};
+use crate::graph::{Recorder, Rule, linear, record, rule, two};
 use crate::views::signed;
 use crate::{Operand, Tensor};
 use osteon_spec::{Result, wrap_dim};
@@ -297,22 +297,14 @@ impl Tensor {
     ) -> Result<Tensor> {
         let (a, b) = (a.into(), b.into());
         let out = View::choose(condition.as_view(), a.arg(), b.arg())?;
-        let operands = [a.tensor(), b.tensor()];
-        let inputs: Vec<&Tensor> = operands.into_iter().flatten().collect();
-        record(out, &inputs, |r, _| {
+        record(out, &[a, b], |r, _| {
             r.save_view(condition.as_view())?;
-            let is_input = operands.map(|t| t.is_some());
-            Ok(rule(move |b| {
-                let (g, condition) = (b.grad()?, b.saved(0)?);
-                let of = |(k, first): (usize, bool)| {
-                    b.want(k, || match first {
-                        true => g.r#where(&condition, 0),
-                        false => Tensor::where_numbers(&condition, 0, &g),
-                    })
-                };
-                let sides = [true, false].into_iter().zip(is_input);
-                let inputs = sides.filter(|(_, is_input)| *is_input);
-                inputs.map(|(first, _)| first).enumerate().map(of).collect()
+            Ok(rule(|k| {
+                let (g, condition) = (k.grad()?, k.saved(0)?);
+                two(
+                    k.want(0, || g.r#where(&condition, 0))?,
+                    k.want(1, || Tensor::where_numbers(&condition, 0, &g))?,
+                )
             }))
         })
     }

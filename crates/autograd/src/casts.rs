@@ -1,6 +1,7 @@
 //! Casts by the names of PyTorch's methods.
 
 use crate::Tensor;
+use crate::graph::{record, same};
 use osteon_spec::{DType, MemoryFormat, Result};
 
 macro_rules! casts {
@@ -88,8 +89,10 @@ impl Tensor {
         if dtype == self.dtype() && fits {
             return Ok(self.clone());
         }
-        self.as_view()
-            .to_dtype_in(dtype, format)
-            .map(Tensor::from_view)
+        record(
+            self.as_view().to_dtype_in(dtype, format)?,
+            &[self],
+            |_, _| Ok(same()),
+        )
     }
 }

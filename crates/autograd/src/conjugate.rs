@@ -1,8 +1,9 @@
 //! Conjugation.
 
 use crate::Tensor;
+use crate::elementwise::unary;
 use osteon_spec::{Error, Kind, Result};
-use osteon_tensor::{Arg, Call, Compute, Op, UnaryOp};
+use osteon_tensor::{Compute, UnaryOp};
 
 impl Tensor {
     /// The complex conjugates, in a new tensor; a real tensor itself. (PyTorch puts the work off until somebody reads.)
@@ -21,17 +22,7 @@ impl Tensor {
         if !self.dtype().is_complex() {
             return Ok(self.clone());
         }
-        let args = [Arg::View(self.as_view())];
-        let (op, compute) = (Op::Unary(UnaryOp::Conj), Compute::Promoted);
-        Call {
-            name: "conj",
-            op,
-            compute,
-            args: &args,
-            numbers: &[],
-        }
-        .fresh()
-        .map(Tensor::from_view)
+        unary("conj", UnaryOp::Conj, Compute::Promoted, self).fresh()
     }
 
     /// [`Tensor::mT`] with complex elements conjugated, which copies; a view of a real tensor.

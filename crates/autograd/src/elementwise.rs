@@ -2,10 +2,10 @@
 //!
 //! Shapes broadcast, dtypes promote, and results are laid out as in PyTorch; any strides are read as they are.
 
-use crate::out::write;
+use crate::pointwise::Pointwise;
 use crate::{Operand, Tensor};
 use osteon_spec::Result;
-use osteon_tensor::{Arg, BinaryOp, Call, CompareOp, Compute, Op, UnaryOp};
+use osteon_tensor::{BinaryOp, CompareOp, Compute, Op, UnaryOp};
 
 /// An example: tensors of these values, lines with them, and what these then give.
 macro_rules! example {
@@ -42,8 +42,7 @@ macro_rules! unary {
             #[track_caller]
             #[inline]
             pub fn $name(&self) -> Result<Tensor> {
-                let args = [Arg::View(self.as_view())];
-                unary(stringify!($name), UnaryOp::$op, Compute::$compute, &args).fresh().map(Tensor::from_view)
+                unary(stringify!($name), UnaryOp::$op, Compute::$compute, self).fresh()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, seen by every tensor on the storage.")]
@@ -54,8 +53,7 @@ macro_rules! unary {
             #[doc = example!(x = [$($x)*]; "x.", stringify!($in_place), "()?;\n"; "x"; [$($y)*])]
             #[track_caller]
             pub fn $in_place(&self) -> Result<()> {
-                let args = [Arg::View(self.as_view())];
-                unary(stringify!($in_place), UnaryOp::$op, Compute::$compute, &args).in_place(self.as_view())
+                unary(stringify!($in_place), UnaryOp::$op, Compute::$compute, self).in_place()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`, which has the result's shape.")]
@@ -71,8 +69,7 @@ macro_rules! unary {
             )]
             #[track_caller]
             pub fn $out(&self, out: &Tensor) -> Result<()> {
-                let args = [Arg::View(self.as_view())];
-                write(&unary(stringify!($out), UnaryOp::$op, Compute::$compute, &args), out)
+                unary(stringify!($out), UnaryOp::$op, Compute::$compute, self).out(out)
             }
         )* }
     };
@@ -82,13 +79,13 @@ pub(crate) fn unary<'a>(
     name: &'static str,
     op: UnaryOp,
     compute: Compute,
-    args: &'a [Arg<'a>; 1],
-) -> Call<'a> {
-    Call {
+    x: &'a Tensor,
+) -> Pointwise<'a, 1> {
+    Pointwise {
         name,
         op: Op::Unary(op),
         compute,
-        args,
+        operands: [x.into()],
         numbers: &[],
     }
 }
@@ -120,8 +117,8 @@ macro_rules! binary {
             #[inline]
             pub fn $name<'a>(&self, other: $other) -> Result<Tensor> {
                 let other: Operand<'a> = other.into();
-                let args = [Arg::View(self.as_view()), other.arg()];
-                binary(stringify!($name), Op::$kind($op), Compute::$compute, &args).fresh().map(Tensor::from_view)
+                let operands = [self.into(), other];
+                binary(stringify!($name), Op::$kind($op), Compute::$compute, operands).fresh()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] in place, seen by every tensor on the storage.")]
@@ -134,8 +131,8 @@ macro_rules! binary {
             #[track_caller]
             pub fn $in_place<'a>(&self, other: $other) -> Result<()> {
                 let other: Operand<'a> = other.into();
-                let args = [Arg::View(self.as_view()), other.arg()];
-                binary(stringify!($in_place), Op::$kind($op), Compute::$compute, &args).in_place(self.as_view())
+                let operands = [self.into(), other];
+                binary(stringify!($in_place), Op::$kind($op), Compute::$compute, operands).in_place()
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] into `out`, which has the result's shape.")]
@@ -152,8 +149,8 @@ macro_rules! binary {
             #[track_caller]
             pub fn $out<'a>(&self, other: $other, out: &Tensor) -> Result<()> {
                 let other: Operand<'a> = other.into();
-                let args = [Arg::View(self.as_view()), other.arg()];
-                write(&binary(stringify!($out), Op::$kind($op), Compute::$compute, &args), out)
+                let operands = [self.into(), other];
+                binary(stringify!($out), Op::$kind($op), Compute::$compute, operands).out(out)
             }
         )* }
     };
@@ -163,13 +160,13 @@ pub(crate) fn binary<'a>(
     name: &'static str,
     op: Op,
     compute: Compute,
-    args: &'a [Arg<'a>; 2],
-) -> Call<'a> {
-    Call {
+    operands: [Operand<'a>; 2],
+) -> Pointwise<'a, 2> {
+    Pointwise {
         name,
         op,
         compute,
-        args,
+        operands,
         numbers: &[],
     }
 }

@@ -1,11 +1,11 @@
 //! PyTorch's `nn.functional`, by its names.
 
 use crate::Tensor;
-use crate::loss::pairwise;
 pub use crate::loss::{
     Classes, Reduction, binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,
     huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
 };
+use crate::pointwise::pairwise;
 use osteon_spec::{Error, Kind, Result};
 pub use osteon_tensor::{Average, Conv, ConvTranspose, Padding, Pool};
 use osteon_tensor::{BinaryOp, View};
@@ -412,7 +412,8 @@ pub fn dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
     }
     let kept = input.empty_like()?;
     kept.bernoulli_(1.0 - p)?;
-    input.mul(&kept)?.mul(1.0 / (1.0 - p))
+    kept.div_(1.0 - p)?;
+    input.mul(&kept)
 }
 
 /// What [`scaled_dot_product_attention`] takes beside query, key and value.

@@ -1,6 +1,7 @@
 //! Writes in place: seen through every tensor on the storage, counted in its version, refused before anything
 //! is changed. Those that change metadata take `&mut self` and change this handle alone.
 
+use crate::arithmetic::filled;
 use crate::graph::mode::enable_grad;
 use crate::graph::{Recorder, erased, rule, two};
 use crate::{Operand, Tensor};
@@ -101,18 +102,14 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<()> {
-        let value = value.into();
-        let mut inputs = vec![self];
-        inputs.extend(value.tensor());
-        let run = || self.as_view().masked_fill_(mask.as_view(), value.arg());
-        let save = |r: &mut Recorder| r.save_view(mask.as_view());
-        Recorder::in_place("masked_fill_", &inputs, save, run, |_| {
-            Ok(rule(|b| {
-                let (g, mask) = (b.grad()?, b.saved(0)?);
-                let filled = b.want(1, || g.masked_fill(&mask.logical_not()?, 0))?;
-                two(b.want(0, || g.masked_fill(&mask, 0))?, filled)
-            }))
-        })
+        let value: Operand<'a> = value.into();
+        Recorder::in_place(
+            "masked_fill_",
+            &[self.into(), value],
+            |_| Ok(()),
+            || self.as_view().masked_fill_(mask.as_view(), value.arg()),
+            |r| filled(r, mask),
+        )
     }
 
     /// [`Tensor::transpose`] of this handle.

@@ -28,6 +28,7 @@ mod matmul;
 mod norm;
 mod operand;
 mod out;
+mod pointwise;
 mod product;
 mod random;
 mod reduce;

@@ -1,8 +1,9 @@
 //! Losses: what a prediction costs, element by element, and how those costs become one number.
 
 use crate::Tensor;
-use osteon_spec::{Category, DType, Error, Kind, Result, Scalar};
-use osteon_tensor::{Arg, BinaryOp, Call, Compute, Op};
+use crate::pointwise::pairwise;
+use osteon_spec::{Category, DType, Error, Kind, Result};
+use osteon_tensor::BinaryOp;
 
 /// What becomes of the costs of all elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,27 +54,6 @@ impl Default for Classes<'_> {
             reduction: Reduction::Mean,
         }
     }
-}
-
-/// An operation of two tensors, with its numbers.
-#[track_caller]
-pub(crate) fn pairwise(
-    name: &'static str,
-    op: BinaryOp,
-    a: &Tensor,
-    b: &Tensor,
-    numbers: &[Scalar],
-) -> Result<Tensor> {
-    let args = [Arg::View(a.as_view()), Arg::View(b.as_view())];
-    Call {
-        name,
-        op: Op::Binary(op),
-        compute: Compute::Promoted,
-        args: &args,
-        numbers,
-    }
-    .fresh()
-    .map(Tensor::from_view)
 }
 
 #[cold]

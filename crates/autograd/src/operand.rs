@@ -30,6 +30,12 @@ impl<'a> Operand<'a> {
     }
 }
 
+impl<'a> From<Operand<'a>> for Option<&'a Tensor> {
+    fn from(operand: Operand<'a>) -> Self {
+        operand.tensor()
+    }
+}
+
 impl<'a> From<&'a Tensor> for Operand<'a> {
     fn from(tensor: &'a Tensor) -> Operand<'a> {
         Operand::Tensor(tensor)

@@ -217,6 +217,71 @@ ops! {
     Prelu { float: |x, y| if x > 0.0 { x } else { x * y }; }
     /// `x · sigmoid(y)`.
     Gate { float: |x, y| x * Math::sigmoid(y); }
+    /// The derivative of [`Threshold`](crate::UnaryOp::Threshold), times `g`: `g`, or 0 where `x` is not above the number.
+    ThresholdGrad { float: |g, x; p| if x <= p[0] { 0.0 } else { g }; }
+    /// The derivative of [`Hardtanh`](crate::UnaryOp::Hardtanh), times `g`: 0 at and beyond the two numbers.
+    HardtanhGrad { float: |g, x; p| if x <= p[0] || x >= p[1] { 0.0 } else { g }; }
+    /// The same, but 0 also where `x` is NaN.
+    Within { float: |g, x; p| if x > p[0] && x < p[1] { g } else { 0.0 }; }
+    /// The derivative of [`Hardshrink`](crate::UnaryOp::Hardshrink) and of
+    /// [`Softshrink`](crate::UnaryOp::Softshrink), times `g`.
+    HardshrinkGrad { float: |g, x; p| if x >= -p[0] && x <= p[0] { 0.0 } else { g }; }
+    /// The derivative of [`LeakyRelu`](crate::UnaryOp::LeakyRelu), times `g`.
+    LeakyReluGrad { float: |g, x; p| if x > 0.0 { g } else { g * p[0] }; }
+    /// The derivative of [`Elu`](crate::UnaryOp::Elu), times `g`.
+    EluGrad { float: |g, x; p| if x <= 0.0 { g * p[2] * p[1] * Math::exp(x * p[2]) } else { g * p[0] }; }
+    /// The same, where `y` is the result.
+    EluGradOfResult { float: |g, y; p| if y <= 0.0 { g * p[2] * (y + p[1]) } else { g * p[0] }; }
+    /// The derivative of [`Sigmoid`](crate::UnaryOp::Sigmoid), times `g`, where `y` is the result.
+    SigmoidGrad {
+        float: |g, y| g * (1.0 - y) * y;
+        complex: |g, y| g * ((-y + 1.0) * y).conj();
+    }
+    /// The derivative of [`Tanh`](crate::UnaryOp::Tanh), times `g`, where `y` is the result.
+    TanhGrad {
+        float: |g, y| g * (1.0 - y * y);
+        complex: |g, y| g * (-(y * y) + 1.0).conj();
+    }
+    /// The derivative of [`Gelu`](crate::UnaryOp::Gelu), times `g`.
+    GeluGrad {
+        float: |g, x| {
+            let below = 0.5 * (1.0 + Math::erf(x * std::f64::consts::FRAC_1_SQRT_2 as Real));
+            let density = Math::exp(-0.5 * x * x) * (0.5 * std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2) as Real;
+            g * (below + x * density)
+        };
+    }
+    /// The derivative of [`GeluTanh`](crate::UnaryOp::GeluTanh), times `g`.
+    GeluTanhGrad {
+        float: |g, x| {
+            let scale = (2.0 / std::f64::consts::PI).sqrt() as Real;
+            let t = Math::tanh(scale * (x + 0.044715 * x * x * x));
+            let inner = scale * (1.0 + 3.0 * 0.044715 * x * x);
+            g * 0.5 * (1.0 + t + x * (1.0 - t * t) * inner)
+        };
+    }
+    /// The derivative of [`Silu`](crate::UnaryOp::Silu), times `g`.
+    SiluGrad {
+        float: |g, x| { let s = Math::sigmoid(x); g * s * (1.0 + x * (1.0 - s)) };
+        complex: |g, x| {
+            let s = quotient!(Input::from(1.0), (-x).exp() + 1.0);
+            g * (s * (x * (-s + 1.0) + 1.0)).conj()
+        };
+    }
+    /// The derivative of [`Mish`](crate::UnaryOp::Mish), times `g`.
+    MishGrad {
+        float: |g, x| {
+            let t = Math::tanh(Math::exp(x).ln_1p());
+            g * (t + x * Math::sigmoid(x) * (1.0 - t * t))
+        };
+    }
+    /// The derivative of [`Softplus`](crate::UnaryOp::Softplus), times `g`.
+    SoftplusGrad {
+        float: |g, x; p| if x * p[0] > p[1] { g } else { let z = (x * p[0]).exp(); g * z / (z + 1.0) };
+    }
+    /// The derivative of [`Hardswish`](crate::UnaryOp::Hardswish), times `g`.
+    HardswishGrad {
+        float: |g, x| if x <= -3.0 { 0.0 } else if x < 3.0 { g * (x / 3.0 + 0.5) } else { g };
+    }
 }
 
 /// The kernel of an operation whose inputs promote to this dtype; none where it is not defined.

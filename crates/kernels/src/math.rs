@@ -15,6 +15,7 @@ pub(crate) trait Math {
     fn erfinv(self) -> Self;
     fn lgamma(self) -> Self;
     fn digamma(self) -> Self;
+    fn polygamma(self, order: Self) -> Self;
     fn next_toward(self, other: Self) -> Self;
 }
 
@@ -66,6 +67,9 @@ impl Math for f64 {
     }
     fn digamma(self) -> f64 {
         special::digamma(self)
+    }
+    fn polygamma(self, order: f64) -> f64 {
+        special::polygamma(order, self)
     }
     fn next_toward(self, other: f64) -> f64 {
         next_toward!(self, other)
@@ -207,6 +211,9 @@ impl Math for f32 {
 
     fn digamma(self) -> f32 {
         special::digamma(self.into()) as f32
+    }
+    fn polygamma(self, order: f32) -> f32 {
+        special::polygamma(order.into(), self.into()) as f32
     }
 
     fn next_toward(self, other: f32) -> f32 {

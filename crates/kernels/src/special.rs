@@ -35,6 +35,55 @@ pub(crate) fn digamma(x: f64) -> f64 {
     sum + x.ln() - 0.5 / x - series
 }
 
+/// The derivative of [`digamma`], `order` times, at least once: `±order!` times the sum over all k from 0 of
+/// `(x + k)^-(order + 1)`. Infinite where that has a pole.
+pub(crate) fn polygamma(order: f64, x: f64) -> f64 {
+    let power = order + 1.0;
+    let sum = if x > 0.0 {
+        zeta(power, x)
+    } else {
+        // The terms below 0 are all those as far as `above` from 0, but for those beyond `x`.
+        let (above, below) = (x.ceil() - x, x - x.floor());
+        let beyond = zeta(power, above) - zeta(power, 1.0 - x);
+        let below = zeta(power, if below == 0.0 { 1.0 } else { below });
+        below + if power % 2.0 == 0.0 { beyond } else { -beyond }
+    };
+    let factor = libm::tgamma(power);
+    if order % 2.0 == 0.0 {
+        -factor * sum
+    } else {
+        factor * sum
+    }
+}
+
+/// The sum over all k from 0 of `(x + k)^-s`, for `x >= 0` and `s > 1`: some terms, and the rest by the formula of Euler
+/// and Maclaurin.
+fn zeta(s: f64, x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 10.0 + s {
+        sum += x.powf(-s);
+        x += 1.0;
+    }
+    // B(2k) / (2k)!, from k = 1.
+    const C: [f64; 6] = [
+        1.0 / 12.0,
+        -1.0 / 720.0,
+        1.0 / 30240.0,
+        -1.0 / 1209600.0,
+        1.0 / 47900160.0,
+        -691.0 / 1307674368000.0,
+    ];
+    let last = x.powf(-s);
+    sum += x.powf(1.0 - s) / (s - 1.0) + 0.5 * last;
+    let mut term = last * s / x;
+    for (k, c) in C.iter().enumerate() {
+        sum += c * term;
+        let n = s + 2.0 * k as f64;
+        term *= (n + 1.0) * (n + 2.0) / (x * x);
+    }
+    sum
+}
+
 /// The inverse of `erf`: an estimate through the logarithm of its tail, then Newton's steps.
 pub(crate) fn erfinv(y: f64) -> f64 {
     let tail = 1.0 - y.abs();
@@ -102,6 +151,30 @@ mod tests {
                 (-inf, f64::NAN),
             ],
         );
+        let order = |n: f64| move |x| polygamma(n, x);
+        check(
+            order(1.0),
+            &[
+                (1.0, 1.644_934_066_848_226_4),
+                (0.25, 17.197_329_154_507_11),
+                (-1.5, 9.379_246_644_989_124),
+                (-1000.25, 19.738_209_551_699_785),
+                (1e-3, 1_000_001.642_533_195_8),
+                (0.0, inf),
+                (-2.0, inf),
+                (inf, 0.0),
+                (f64::NAN, f64::NAN),
+            ],
+        );
+        check(
+            order(2.0),
+            &[
+                (1.0, -2.404_113_806_319_188_6),
+                (-0.25, 122.697_366_783_662_36),
+            ],
+        );
+        check(order(3.0), &[(-2.75, 1_558.489_751_283_293_6)]);
+        check(order(5.0), &[(0.5, 7_691.113_548_602_436)]);
         check(
             erfinv,
             &[

@@ -229,6 +229,8 @@ ops! {
     Lgamma { float: |x| Math::lgamma(x); }
     /// The derivative of that logarithm.
     Digamma { float: |x| Math::digamma(x); }
+    /// The derivative of that, so many times as the number says.
+    Polygamma { float: |x; p| Math::polygamma(x, p[0]); }
     /// `log(x / (1 - x))`, with `x` held between two numbers.
     Logit {
         float: |x; p| {

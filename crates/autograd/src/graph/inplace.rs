@@ -1,7 +1,7 @@
 //! Writes in place under the graph: what they may write, and how histories change.
 
 use super::mode::{is_grad_enabled, is_inference_mode_enabled};
-use super::record::Recorder;
+use super::record::{Recorder, Taken, wanted};
 use super::view::{INFERENCE, is_differentiable};
 use super::{Back, Edge, Geometry, Grads, Input, Rule, Strided};
 use crate::Tensor;
@@ -17,22 +17,20 @@ impl Recorder {
     /// Before anything is written: a leaf that requires a gradient, a view of one, a view whose history would become
     /// ambiguous, a tensor of inference mode outside of it. Those of `run`.
     #[track_caller]
-    pub fn in_place<R: Rule + 'static>(
+    pub fn in_place<'a, R: Rule + 'static>(
         op: &'static str,
-        inputs: &[&Tensor],
+        inputs: &[impl Taken<'a>],
         before: impl FnOnce(&mut Recorder) -> Result<()>,
         run: impl FnOnce() -> Result<()>,
         rule: impl FnOnce(&mut Recorder) -> Result<R>,
     ) -> Result<()> {
         let site = here();
         let run = || attribute(site, run);
-        let Some(target) = inputs.first() else {
+        let Some(target) = inputs.first().and_then(|&t| t.into()) else {
             return run();
         };
         check_inference(target).map_err(|e| e.op(op))?;
-        let recorded = is_differentiable(target.dtype())
-            && inputs.iter().any(|t| t.requires_grad())
-            && is_grad_enabled();
+        let recorded = is_differentiable(target.dtype()) && wanted(inputs);
         if !recorded {
             return run();
         }

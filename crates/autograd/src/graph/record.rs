@@ -19,15 +19,20 @@ pub(crate) struct Recorder {
     pub saved: SmallVec<[Saved; 2]>,
 }
 
+/// What an operation takes: a tensor, or where there is none a number, which keeps its place among the inputs.
+pub(crate) trait Taken<'a>: Copy + Into<Option<&'a Tensor>> {}
+
+impl<'a, T: Copy + Into<Option<&'a Tensor>>> Taken<'a> for T {}
+
 /// A fresh result as a tensor. Where an input requires a gradient, `rule` says what is saved, in the order in which
 /// the derivative asks for it, and gives the derivative; gradients of `inputs` come in their order.
 ///
 /// # Errors
 /// A view whose base was written in a way that makes its history ambiguous; no memory for what is saved.
 #[inline]
-pub(crate) fn record<R: Rule + 'static>(
+pub(crate) fn record<'a, R: Rule + 'static>(
     out: View,
-    inputs: &[&Tensor],
+    inputs: &[impl Taken<'a>],
     rule: impl FnOnce(&mut Recorder, &View) -> Result<R>,
 ) -> Result<Tensor> {
     if !wanted(inputs) || !is_differentiable(out.dtype()) {
@@ -40,16 +45,21 @@ pub(crate) fn record<R: Rule + 'static>(
 
 /// Whether an operation on these is recorded.
 #[inline]
-pub(crate) fn wanted(inputs: &[&Tensor]) -> bool {
+pub(crate) fn wanted<'a>(inputs: &[impl Taken<'a>]) -> bool {
     // In this order: most tensors have no history, and that is one load.
-    inputs.iter().any(|t| t.requires_grad()) && is_grad_enabled()
+    inputs
+        .iter()
+        .any(|&t| t.into().is_some_and(Tensor::requires_grad))
+        && is_grad_enabled()
 }
 
 impl Recorder {
-    pub fn new(op: &'static str, site: Site, inputs: &[&Tensor]) -> Result<Recorder> {
+    pub fn new<'a>(op: &'static str, site: Site, inputs: &[impl Taken<'a>]) -> Result<Recorder> {
         let mut list = SmallVec::with_capacity(inputs.len());
-        for tensor in inputs {
-            list.push(tensor.edge()?.map(|edge| Input {
+        for &input in inputs {
+            let tensor: Option<&Tensor> = input.into();
+            let edge = tensor.map(Tensor::edge).transpose()?.flatten();
+            list.push(edge.zip(tensor).map(|(edge, tensor)| Input {
                 edge,
                 sizes: SmallVec::from_slice(tensor.shape()),
                 dtype: tensor.dtype(),

@@ -1,11 +1,11 @@
 //! Operations element by element whose call depends on what is given.
 
-use super::write;
-use crate::arithmetic::power;
+use super::into;
+use crate::arithmetic::{POW, clamped, fast};
 use crate::elementwise::binary;
 use crate::{Operand, Tensor};
 use osteon_spec::Result;
-use osteon_tensor::{Arg, BinaryOp, Compute, Op};
+use osteon_tensor::{BinaryOp, Compute, Op};
 
 impl Tensor {
     /// [`Tensor::pow`] into `out`, which has the result's shape.
@@ -22,9 +22,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pow_out<'a>(&self, exponent: impl Into<Operand<'a>>, out: &Tensor) -> Result<()> {
-        let exponent = exponent.into().arg();
-        let args = [self.arg(), exponent];
-        write(&power("pow_out", self, exponent, &args)?, out)
+        let exponent: Operand<'a> = exponent.into();
+        let power = binary("pow_out", POW, Compute::Promoted, [self.into(), exponent]);
+        let args = power.operands.map(Operand::arg);
+        fast(&power, &args)?.out(into(out, power.operands, power.name)?)
     }
 
     /// [`Tensor::clamp`] into `out`, which has the result's shape.
@@ -46,8 +47,8 @@ impl Tensor {
         max: impl Into<Operand<'a>>,
         out: &Tensor,
     ) -> Result<()> {
-        let args = [self.arg(), min.into().arg(), max.into().arg()];
-        write(&self.clamped("clamp_out", &args), out)
+        let (min, max): (Operand<'a>, Operand<'a>) = (min.into(), max.into());
+        clamped("clamp_out", [self.into(), min, max]).out(out)
     }
 
     /// [`Tensor::complex`] into `out`, which has the result's shape.
@@ -89,6 +90,6 @@ impl Tensor {
 
 #[track_caller]
 fn of_two(name: &'static str, op: BinaryOp, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
-    let args = [Arg::View(a.as_view()), Arg::View(b.as_view())];
-    write(&binary(name, Op::Binary(op), Compute::Same, &args), out)
+    let operands = [a.into(), b.into()];
+    binary(name, Op::Binary(op), Compute::Same, operands).out(out)
 }

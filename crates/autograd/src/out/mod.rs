@@ -13,8 +13,7 @@ mod reduce;
 use crate::graph::{check_inference, wanted};
 use crate::{Operand, Tensor};
 use osteon_spec::{Error, Kind, Result};
-use osteon_tensor::{Arg, Call, View};
-use smallvec::SmallVec;
+use osteon_tensor::View;
 
 /// The view that an operation writes instead of making a new one: every `_out` passes here with what it reads.
 ///
@@ -37,21 +36,6 @@ pub(crate) fn into<'a, 'b, R: Into<Operand<'b>>>(
         return Err(Error::new(Kind::Autograd, message).op(op));
     }
     Ok(out.as_view())
-}
-
-/// Runs an operation element by element into `out`.
-///
-/// # Errors
-/// As [`into`]; those of the operation.
-#[track_caller]
-pub(crate) fn write(call: &Call<'_>, out: &Tensor) -> Result<()> {
-    // What the graph knows of a tensor goes with its view.
-    let read = |arg: &Arg<'_>| match arg {
-        Arg::View(view) => Some(Tensor::from_view((*view).clone())),
-        Arg::Number(_) => None,
-    };
-    let reads: SmallVec<[Tensor; 3]> = call.args.iter().filter_map(read).collect();
-    call.out(into(out, &reads, call.name)?)
 }
 
 impl Tensor {
