@@ -9,10 +9,12 @@ mod device;
 mod events;
 mod handle;
 mod hold;
+mod holders;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod json;
 mod label;
+mod leaks;
 mod list;
 mod map;
 mod oom;
@@ -36,10 +38,15 @@ pub use block::{AllocError, AllocReason, Block, BlockInfo, BlockState, FreeInfo,
 pub use events::copies::CopyReason;
 pub use events::{Event, EventKind, Recent, recent};
 pub use hold::{Held, hold};
+pub use holders::{
+    Dominator, Dominators, Graph, Holder, Holders, Link, Pin, Pins, Step, dominators, holders,
+    pins, retained, set_graph,
+};
 pub use label::Label;
+pub use leaks::{GrowingLine, Growth, Mark, diff, mark, step};
 pub use map::{
-    Group, HeldBy, MapDiff, MemoryMap, StorageInfo, allocated, empty_cache, map, max_allocated,
-    reserved, reset_peak, set_limit, stats,
+    Group, HeldBy, MapDiff, MemoryMap, Root, StorageInfo, allocated, empty_cache, map,
+    max_allocated, reserved, reset_peak, set_limit, stats,
 };
 pub use os::SystemMemory;
 pub use pool::{Pool, SMALL_MAX, SegmentInfo, pool_is_valid};

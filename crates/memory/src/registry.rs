@@ -10,6 +10,7 @@ use crate::sync::SpinLock;
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::fmt;
+use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -195,6 +196,11 @@ impl Viewer {
         self.0.marks.fetch_or(marks, Ordering::Relaxed);
     }
 
+    /// What tells it from other live viewers.
+    pub(crate) fn seat_address(&self) -> usize {
+        ptr::from_ref(&*self.0).addr()
+    }
+
     /// Whether two handles are of one viewer.
     #[inline]
     pub fn is_same(&self, other: &Viewer) -> bool {
@@ -263,6 +269,29 @@ impl Seat {
             role: self.role,
             dtype: self.dtype,
             layout: self.layout.clone(),
+        }
+    }
+}
+
+/// A live tensor and what keeps it and is kept by it.
+pub(crate) struct Look {
+    pub(crate) info: TensorInfo,
+    /// The seat's address: what tells it from other live ones.
+    pub(crate) seat: usize,
+    /// How many handles there are.
+    pub(crate) handles: usize,
+    pub(crate) attachment: Option<Attachment>,
+    pub(crate) base: Option<Attachment>,
+}
+
+impl Seat {
+    pub(crate) fn look(&self) -> Look {
+        Look {
+            info: self.info(),
+            seat: ptr::from_ref(self).addr(),
+            handles: self.refs.count(),
+            attachment: self.attachment.get().cloned(),
+            base: self.base.get().cloned(),
         }
     }
 }

@@ -79,12 +79,11 @@ struct GuardNote {
 }
 
 /// Who looks at a storage at one instant; see [`Inner::watched`].
-#[derive(Default)]
-pub(crate) struct Watched {
+pub(crate) struct Watched<T> {
     pub(crate) label: Option<Label>,
     pub(crate) last_write: Option<(&'static str, Site)>,
     /// Oldest first.
-    pub(crate) tensors: Vec<TensorInfo>,
+    pub(crate) tensors: Vec<T>,
     pub(crate) guards: Vec<GuardInfo>,
     /// Handles to the storage itself.
     pub(crate) handles: usize,
@@ -443,7 +442,8 @@ impl Storage {
     /// The live tensors on these bytes, oldest first, as they are at one instant; none where there is no memory
     /// for the list. [`holders`](crate::holders) tells what else keeps the bytes.
     pub fn tensors(&self) -> Vec<TensorInfo> {
-        self.0.watched().map(|w| w.tensors).unwrap_or_default()
+        let watched = self.0.watched(Seat::info);
+        watched.map(|w| w.tensors).unwrap_or_default()
     }
 
     /// Whether nobody but this handle's owner holds the storage.
@@ -728,27 +728,30 @@ impl Inner {
         unsafe { &*self.owner.get() }
     }
 
-    /// Who looks at the storage at one instant.
-    pub(crate) fn watched(&self) -> Result<Watched, TryReserveError> {
-        let mut watched = Watched::default();
+    /// Who looks at the storage at one instant; `see` says what is told of each tensor.
+    pub(crate) fn watched<T>(
+        &self,
+        see: impl Fn(&Seat) -> T,
+    ) -> Result<Watched<T>, TryReserveError> {
+        let (mut tensors, mut guards) = (Vec::new(), Vec::new());
         let watch = self.watch.lock();
-        watched.tensors.try_reserve_exact(watch.viewers.len())?;
-        watched.guards.try_reserve_exact(watch.guards.len())?;
-        let tensors = watch.viewers.iter().filter(|v| v.is_alive());
-        watched.tensors.extend(tensors.map(Seat::info));
-        let guards = watch.guards.iter();
-        watched.guards.extend(guards.map(|g| GuardInfo {
+        tensors.try_reserve_exact(watch.viewers.len())?;
+        guards.try_reserve_exact(watch.guards.len())?;
+        tensors.extend(watch.viewers.iter().filter(|v| v.is_alive()).map(see));
+        tensors.reverse();
+        guards.extend(watch.guards.iter().map(|g| GuardInfo {
             mode: g.mode,
             site: g.site,
         }));
-        watched.label = watch.label.clone();
-        watched.last_write = watch.last_write;
         // Each tensor and each guard has a handle of its own.
-        let known = watch.viewers.len() + watched.guards.len();
-        watched.handles = self.refs.count().saturating_sub(known);
-        drop(watch);
-        watched.tensors.reverse();
-        Ok(watched)
+        let known = watch.viewers.len() + watch.guards.len();
+        Ok(Watched {
+            label: watch.label.clone(),
+            last_write: watch.last_write,
+            handles: self.refs.count().saturating_sub(known),
+            tensors,
+            guards,
+        })
     }
 }
 

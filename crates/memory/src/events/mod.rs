@@ -68,6 +68,15 @@ pub(crate) fn scope(kind: Kind, id: ScopeId) {
     });
 }
 
+/// Enters that a step ended.
+pub(crate) fn step(number: u64) {
+    note(Entry {
+        kind: Kind::Step,
+        other: number,
+        ..Entry::default()
+    });
+}
+
 /// Enters that an allocation failed.
 #[cold]
 pub(crate) fn out_of_memory(nbytes: usize, op: &'static str, site: Site) {

@@ -1,6 +1,7 @@
 //! What changed between two maps.
 
 use super::{By, Group, Listed, MemoryMap, groups, write_groups};
+use crate::holders::name_roots;
 use osteon_spec::Result;
 use std::fmt;
 
@@ -22,6 +23,7 @@ impl MapDiff {
         let mut entries = listed.unwrap_or_default();
         entries.retain(|g| g.storages != 0 || g.bytes != 0);
         entries.sort_unstable_by_key(|g| (-g.bytes, -g.storages, g.newest));
+        name_roots(&mut entries);
         MapDiff { entries, complete }
     }
 

@@ -108,17 +108,41 @@ pub struct Group {
     pub compact_frees: i64,
     /// The id of the newest.
     pub newest: u64,
+    /// Where the graph of derivatives alone keeps them: the tensor in the program's hands whose graph it is; for the
+    /// newest.
+    pub root: Option<Root>,
+}
+
+/// A tensor in a program's hands, named.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// Its label.
+    pub label: Option<Label>,
+    /// The operation that made it.
+    pub op: &'static str,
+    /// The line that called it.
+    pub site: Site,
+}
+
+/// `"total" add at src/main.rs:20`.
+impl fmt::Display for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(label) = &self.label {
+            write!(f, "{label:?} ")?;
+        }
+        write!(f, "{} at {}", self.op, Line(self.site))
+    }
 }
 
 /// What storages of one group have in common.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// The line that made them.
-    Line,
-    /// That, their name and their scope.
+    /// The line that made them, their name and their scope.
     Name,
     /// That, and what keeps them.
     Holder,
+    /// The line that made them, and what keeps them.
+    Kept,
     /// What keeps them, alone.
     Saver,
 }
@@ -157,9 +181,9 @@ impl By {
         };
         let holder = || holders(a.held_by(), b.held_by());
         match self {
-            By::Line => line(),
             By::Name => line().then_with(name).then(a.scope.cmp(&b.scope)),
             By::Holder => By::Name.compare(a, b).then_with(holder),
+            By::Kept => line().then_with(holder),
             By::Saver => holder(),
         }
     }
@@ -209,6 +233,7 @@ impl Group {
             allocated: 0,
             compact_frees: 0,
             newest: of.id,
+            root: None,
         }
     }
 
@@ -226,6 +251,13 @@ impl Group {
             self.held = s.held_by();
             self.newest = s.id;
         }
+    }
+
+    /// The order of groups by [`By::Kept`].
+    pub(crate) fn compare_line(&self, other: &Group) -> Ordering {
+        origins(&self.origin, &other.origin)
+            .then(self.device.cmp(&other.device))
+            .then_with(|| holders(self.held, other.held))
     }
 
     /// The label as a report shows it.

@@ -1,6 +1,6 @@
 //! The map as JSON, written as it is walked.
 
-use super::group::ShownLabel;
+use super::group::{Root, ShownLabel};
 use super::{Group, HeldBy, MapDiff, MemoryMap, StorageInfo, placed};
 use crate::Mode;
 use crate::json::{Each, shown, shown_option};
@@ -201,6 +201,26 @@ struct GroupJson<'a> {
     allocated: i64,
     compact_frees: i64,
     newest: u64,
+    root: Option<&'a Root>,
+}
+
+#[derive(Serialize)]
+struct RootJson<'a> {
+    label: Option<&'a str>,
+    op: &'static str,
+    #[serde(serialize_with = "shown")]
+    site: Site,
+}
+
+impl Serialize for Root {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        RootJson {
+            label: self.label.as_deref(),
+            op: self.op,
+            site: self.site,
+        }
+        .serialize(to)
+    }
 }
 
 impl Serialize for Group {
@@ -216,6 +236,7 @@ impl Serialize for Group {
             allocated: self.allocated,
             compact_frees: self.compact_frees,
             newest: self.newest,
+            root: self.root.as_ref(),
         }
         .serialize(to)
     }

@@ -7,19 +7,19 @@ mod json;
 mod text;
 
 pub use diff::MapDiff;
-pub use group::{Group, HeldBy};
+pub use group::{Group, HeldBy, Root};
 
 pub(crate) use group::{By, Line, groups};
-pub(crate) use text::{Listed, write_groups};
+pub(crate) use text::{Listed, write_group, write_groups};
 
 use crate::device::{self, State};
 use crate::events;
 use crate::label::Label;
 use crate::picture::Picture;
-use crate::registry::{Role, TensorInfo};
+use crate::registry::{Look, Role, Seat, TensorInfo};
 use crate::scope::ScopeId;
 use crate::stats::MemoryStats;
-use crate::storage::{GuardInfo, Inner, Origin, Owner, Site};
+use crate::storage::{GuardInfo, Inner, Origin, Owner, Site, Watched};
 use osteon_spec::{Device, Placed, Result, reached_bytes};
 use std::collections::TryReserveError;
 use std::path::Path;
@@ -217,24 +217,41 @@ pub(crate) fn no_memory(what: &str) -> osteon_spec::Error {
 
 impl StorageInfo {
     fn new(storage: &Inner, owner: &Owner) -> Result<StorageInfo, TryReserveError> {
-        let watched = storage.watched()?;
-        Ok(StorageInfo {
+        let mut watched = storage.watched(Seat::info)?;
+        let tensors = std::mem::take(&mut watched.tensors);
+        Ok(StorageInfo::of(storage, owner, watched, tensors))
+    }
+
+    /// The entry without its tensors, and these with what keeps them.
+    pub(crate) fn with_looks(
+        storage: &Inner,
+        owner: &Owner,
+    ) -> Result<(StorageInfo, Vec<Look>), TryReserveError> {
+        let mut watched = storage.watched(Seat::look)?;
+        let looks = std::mem::take(&mut watched.tensors);
+        Ok((StorageInfo::of(storage, owner, watched, Vec::new()), looks))
+    }
+
+    fn of<T>(
+        storage: &Inner,
+        owner: &Owner,
+        watched: Watched<T>,
+        tensors: Vec<TensorInfo>,
+    ) -> StorageInfo {
+        StorageInfo {
             id: storage.id(),
             label: watched.label,
             nbytes: storage.nbytes(),
-            allocated: match owner {
-                Owner::Pool(block) => block.size(),
-                _ => 0,
-            },
+            allocated: owner.allocated(),
             device: storage.device(),
             origin: storage.origin().clone(),
             scope: storage.scope(),
             version: storage.version(),
             last_write: watched.last_write,
-            tensors: watched.tensors,
+            tensors,
             guards: watched.guards,
             handles: watched.handles,
-        })
+        }
     }
 
     /// Bytes that some tensor reaches.

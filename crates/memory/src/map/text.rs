@@ -2,6 +2,7 @@
 
 use super::group::Line;
 use super::{Group, HeldBy, MemoryMap, StorageInfo};
+use crate::holders::name_roots;
 use crate::registry::{Role, TensorInfo};
 use crate::storage::Origin;
 use crate::text::{Count, Entry, bytes};
@@ -25,9 +26,10 @@ impl fmt::Display for MemoryMap {
             let omitted = Count(self.omitted as u64, "storage");
             writeln!(f, "({omitted} more: there was no memory to list them)")?;
         }
-        if let Ok(graph) = self.graph()
+        if let Ok(mut graph) = self.graph()
             && !graph.is_empty()
         {
+            name_roots(&mut graph);
             let sum: i64 = graph.iter().map(|g| g.bytes).sum();
             writeln!(
                 f,
@@ -40,6 +42,9 @@ impl fmt::Display for MemoryMap {
                 entry.part(format_args!("{}", Count(g.storages as u64, "storage")))?;
                 if let HeldBy::Graph { op, site } = g.held {
                     entry.part(format_args!("saved for backward by {op} at {}", Line(site)))?;
+                }
+                if let Some(root) = &g.root {
+                    entry.part(format_args!("in the graph of {root}"))?;
                 }
                 entry.end()?;
             }
@@ -87,7 +92,7 @@ fn write_storage(f: &mut fmt::Formatter<'_>, s: &StorageInfo, waste: usize) -> f
 }
 
 /// One tensor, as an entry of its storage's.
-pub(crate) fn write_tensor(f: &mut fmt::Formatter<'_>, t: &TensorInfo) -> fmt::Result {
+fn write_tensor(f: &mut fmt::Formatter<'_>, t: &TensorInfo) -> fmt::Result {
     let mut entry = Entry::new(f, 4, 8)?;
     if let Some(label) = &t.label {
         entry.part(format_args!("{label:?}"))?;
@@ -161,6 +166,9 @@ pub(crate) fn write_group(entry: &mut Entry<'_, '_>, g: &Group) -> fmt::Result {
     write_scope(entry, g.scope.path())?;
     if g.held != HeldBy::Tensor {
         entry.part(format_args!("held by {}", g.held))?;
+    }
+    if let Some(root) = &g.root {
+        entry.part(format_args!("in the graph of {root}"))?;
     }
     if g.compact_frees > 0 {
         let frees = bytes(g.compact_frees as u64);

@@ -12,6 +12,7 @@ mod verdict;
 use crate::block::{AllocError, AllocReason};
 use crate::device::State;
 use crate::events::{self, Event, EventKind};
+use crate::holders::name_roots;
 use crate::label::Label;
 use crate::map::{By, Group, MemoryMap, StorageInfo, groups};
 use crate::storage::{Origin, Site};
@@ -141,6 +142,8 @@ impl Report {
     ) -> Error {
         self.by = Some((op, site));
         self.wanted = wanted;
+        let room = self.room.iter_mut().flat_map(Room::groups);
+        name_roots(self.holders.iter_mut().chain(room));
         let recent = events::recent();
         if self.events.try_reserve_exact(EVENTS).is_ok() {
             let told = recent.iter().rev().filter(|e| tells(e.kind)).take(EVENTS);

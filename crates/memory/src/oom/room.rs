@@ -147,6 +147,10 @@ fn greedy<R: RawMemory>(
 }
 
 impl Room {
+    pub(super) fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
+        self.free_groups.iter_mut().chain(&mut self.compact_groups)
+    }
+
     fn new(mut chosen: Vec<u64>, map: &MemoryMap) -> Result<Room, TryReserveError> {
         chosen.sort_unstable();
         let (mut free, mut compact) = (Vec::new(), Vec::new());
