@@ -110,6 +110,7 @@
 #![deny(missing_docs)]
 
 mod checkpoint;
+pub mod memory;
 
 pub use checkpoint::{load, load_with, save, save_with};
 pub use osteon_autograd::{
@@ -128,16 +129,6 @@ pub use osteon_tensor::format::{PrintOptions, get_printoptions, set_printoptions
 pub use osteon_tensor::{
     Data, Number, ReadGuard, WriteGuard, limits, num_threads, set_num_threads,
 };
-
-/// What is in memory: counted, listed, drawn.
-pub mod memory {
-    pub use osteon_memory::{page, picture, timeline};
-    pub use osteon_memory::{
-        Bytes, Group, GuardInfo, HeldBy, Label, MapDiff, MemoryMap, MemoryStats, Scope, ScopeId,
-        Stat, StatByPool, StorageInfo, TensorInfo, allocated, bytes, empty_cache, map,
-        max_allocated, reserved, reset_peak, scope, set_limit, stats,
-    };
-}
 
 /// Which copies were made, and why.
 pub mod copies {

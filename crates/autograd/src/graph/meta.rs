@@ -72,6 +72,11 @@ impl Meta {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The state, where nobody has it.
+    pub fn try_state(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock().ok()
+    }
+
     /// Makes it a leaf that wants a gradient, or does not.
     pub fn set_leaf(&self, wanted: bool) {
         let mut state = self.state();
@@ -139,6 +144,7 @@ impl Tensor {
 
     /// The same, made where there was none.
     pub(crate) fn meta_or_new(&self) -> Arc<Meta> {
+        super::trace::tell();
         let slot = self.as_view().viewer().attachment();
         downcast(slot.get_or_init(|| Arc::new(Meta::new(self))))
             .expect("attachments of viewers are set here alone")

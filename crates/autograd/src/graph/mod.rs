@@ -18,6 +18,7 @@ mod record;
 mod saved;
 mod strided;
 mod sweep;
+mod trace;
 mod view;
 
 pub(crate) use hooks::{Hook, PostHook};

@@ -137,6 +137,11 @@ impl Node {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What it keeps, where nobody has it.
+    pub fn try_kept(&self) -> Option<MutexGuard<'_, Kept>> {
+        self.state.try_lock().ok()
+    }
+
     /// Checks that what it saved is there and as it was.
     pub fn check(&self) -> Result<()> {
         let kept = self.kept();

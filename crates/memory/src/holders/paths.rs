@@ -2,7 +2,7 @@
 
 use super::heap::{Heap, Id, Thing};
 use crate::map::{Group, HeldBy, Root, StorageInfo, no_memory};
-use crate::registry::TensorInfo;
+use crate::registry::{Role, TensorInfo};
 use crate::storage::{GuardInfo, Site, Storage};
 use osteon_spec::Error;
 use std::collections::TryReserveError;
@@ -110,7 +110,12 @@ impl Heap {
         let mut order: Vec<Id> = Vec::new();
         order.try_reserve_exact(self.len())?;
         for id in 0..self.len() as Id {
-            if matches!(self.things[id as usize], Thing::Tensor { root: true, .. }) {
+            // What a node saved is in nobody's hands, also where the node was busy and told nothing.
+            if let Thing::Tensor {
+                root: true, info, ..
+            } = &self.things[id as usize]
+                && info.role != Role::Saved
+            {
                 nearest[id as usize] = id;
                 order.push(id);
             }
