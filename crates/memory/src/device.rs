@@ -8,7 +8,8 @@ use crate::os::SystemMemory;
 use crate::pool::Pool;
 use crate::raw::{RawError, RawMemory};
 use crate::stats::MemoryStats;
-use crate::storage::{Inner, Owner};
+use crate::storage::{Inner, Owner, Site};
+use crate::timeline::spool;
 use osteon_spec::Device;
 use std::any::Any;
 use std::ptr::{self, NonNull};
@@ -109,6 +110,7 @@ impl State {
         unsafe { storage.set_bytes(ptr, nbytes, owner) };
         // SAFETY: a new storage is in no list, and its handle keeps it until `release`.
         unsafe { self.storages.push(storage) };
+        self.spool_alloc(storage, storage.origin().maker());
         Ok(self.stamp(storage, allocated))
     }
 
@@ -139,6 +141,7 @@ impl State {
         unsafe { storage.set_bytes(storage.ptr(), storage.nbytes(), Owner::Foreign(owner)) };
         // SAFETY: as in `adopt`.
         unsafe { self.storages.push(storage) };
+        self.spool_alloc(storage, storage.origin().maker());
         self.stamp(storage, 0)
     }
 
@@ -148,6 +151,7 @@ impl State {
         &mut self,
         storage: &Inner,
         nbytes: usize,
+        by: (&'static str, Option<Site>),
     ) -> Result<[Stamp; 2], Box<Report>> {
         let (ptr, owner) = self.take(storage, nbytes)?;
         let allocated = owner.allocated();
@@ -163,6 +167,8 @@ impl State {
         if let Owner::Pool(block) = before {
             self.pool().free(block);
         }
+        self.spool_free(storage);
+        self.spool_alloc(storage, by);
         Ok([self.stamp(storage, freed), self.stamp(storage, allocated)])
     }
 
@@ -184,7 +190,46 @@ impl State {
             // SAFETY: as above.
             other => _ = unsafe { storage.set_bytes(ptr::null_mut(), nbytes, other) },
         }
+        self.spool_free(storage);
         Some(self.stamp(storage, allocated))
+    }
+
+    #[inline]
+    fn spool_alloc(&mut self, storage: &Inner, by: (&'static str, Option<Site>)) {
+        if spool::is_on() {
+            // SAFETY: the lock is held.
+            let owner = unsafe { storage.owner() };
+            spool::alloc(self.number(), storage, owner, by, self.pool());
+        }
+    }
+
+    #[inline]
+    fn spool_free(&mut self, storage: &Inner) {
+        if spool::is_on() {
+            spool::free(self.number(), storage, self.pool());
+        }
+    }
+
+    fn spool_segments(&mut self) {
+        if spool::is_on() {
+            spool::segments(self.number(), self.pool());
+        }
+    }
+
+    /// Its place in [`all`].
+    fn number(&self) -> u32 {
+        u32::from(self.device.is_meta())
+    }
+
+    pub(crate) fn empty_cache(&mut self) -> usize {
+        let given_back = self.pool().empty_cache();
+        self.spool_segments();
+        given_back
+    }
+
+    pub(crate) fn set_limit(&mut self, limit: Option<usize>) {
+        self.pool().set_limit(limit);
+        self.spool_segments();
     }
 
     fn take(&mut self, storage: &Inner, nbytes: usize) -> Result<(*mut u8, Owner), Box<Report>> {
@@ -195,7 +240,10 @@ impl State {
         match self.pool().alloc(nbytes, storage.id()) {
             Ok(block) if meta => Ok((ptr::null_mut(), Owner::Pool(block))),
             Ok(block) => Ok((block.ptr().as_ptr(), Owner::Pool(block))),
-            Err(e) => Err(self.report(e)),
+            Err(e) => {
+                self.spool_segments();
+                Err(self.report(e))
+            }
         }
     }
 

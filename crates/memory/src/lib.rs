@@ -57,6 +57,7 @@ pub use site::{attribute, here, unattributed};
 pub use stats::{MemoryStats, Stat, StatByPool};
 pub use storage::{GuardInfo, Origin, Site, Storage, StorageGuard};
 pub use text::{Bytes, bytes};
+pub use timeline::{Recording, Timeline, record};
 
 /// The copy log.
 pub mod copies {

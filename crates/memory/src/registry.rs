@@ -7,6 +7,7 @@ use crate::list::{Linked, Links};
 use crate::scope::{self, ScopeId};
 use crate::storage::{Site, Storage};
 use crate::sync::SpinLock;
+use crate::timeline::spool;
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::fmt;
@@ -100,6 +101,9 @@ impl Viewer {
                 // SAFETY: a new seat is in no list, and `Handle` keeps it alive and at rest until `retire`
                 // has taken it out.
                 unsafe { watch.viewers.push(&handle) };
+                if spool::is_on() {
+                    spool::view(&handle);
+                }
                 drop(watch);
                 Ok(Viewer(handle))
             }
@@ -166,6 +170,9 @@ impl Viewer {
     /// it keeps the one it had.
     pub fn set_label(&self, label: &str) {
         events::label(self.storage(), label);
+        if spool::is_on() {
+            spool::label_view(&self.0, label);
+        }
         if let Some(label) = Label::new(label) {
             // The old name goes when the lock is free again.
             let _old = self.0.label.lock().replace(label);
@@ -256,6 +263,19 @@ impl fmt::Debug for Viewer {
 }
 
 impl Seat {
+    /// A number that no other live seat has.
+    pub(crate) fn key(&self) -> u64 {
+        ptr::from_ref(self).addr() as u64
+    }
+
+    pub(crate) fn storage_id(&self) -> u64 {
+        self.storage.id()
+    }
+
+    pub(crate) fn label(&self) -> Option<Label> {
+        self.label.lock().clone()
+    }
+
     pub(crate) fn is_alive(&self) -> bool {
         self.refs.is_alive()
     }
@@ -312,6 +332,9 @@ impl Shared for Seat {
         let mut watch = self.storage.inner().watch.lock();
         // SAFETY: `register` put every seat that has a handle into this list, and only this takes it out.
         unsafe { watch.viewers.remove(self) };
+        if spool::is_on() {
+            spool::view_end(self);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::list::{Linked, Links, List};
 use crate::registry::{Seat, TensorInfo};
 use crate::scope::{self, ScopeId};
 use crate::sync::{AtomicU64, Ordering, SpinLock};
+use crate::timeline::spool;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -98,6 +99,12 @@ pub struct GuardInfo {
     pub site: Site,
 }
 
+impl Watch {
+    pub(crate) fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+}
+
 /// Who gives the bytes back.
 pub(crate) enum Owner {
     /// Not yet in the device's list.
@@ -145,6 +152,14 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// The mapped file.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Origin::Mapped { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// The operation, or what it is if none made it, and the line.
     pub(crate) fn maker(&self) -> (&'static str, Option<Site>) {
         match self {
@@ -407,6 +422,9 @@ impl Storage {
         if !matches!(self.0.origin, Origin::Allocated { .. }) {
             self.tell_twins(op, site);
         }
+        if spool::is_on() {
+            spool::write(self.id(), op, site);
+        }
         events::push(
             self.0.tick(0),
             Entry {
@@ -433,6 +451,9 @@ impl Storage {
     /// Gives it a name that every report shows. Where there is no memory for the name, it keeps the one it had.
     pub fn set_label(&self, label: &str) {
         events::label(self, label);
+        if spool::is_on() {
+            spool::label_storage(&self.0, label);
+        }
         if let Some(label) = Label::new(label) {
             // The old name goes when the lock is free again.
             let _old = self.0.watch.lock().label.replace(label);
@@ -483,7 +504,9 @@ impl Storage {
         if nbytes <= len {
             return Ok(());
         }
-        let grown = device::of(&self.device()).lock().grow(&self.0, nbytes);
+        let grown = device::of(&self.device())
+            .lock()
+            .grow(&self.0, nbytes, (op, Some(site)));
         match grown {
             Ok([freed, allocated]) => {
                 self.0

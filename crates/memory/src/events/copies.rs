@@ -4,6 +4,7 @@ use super::summary::{CopySummary, Sums};
 use super::{Entry, Kind as EventKind, push, thread_number};
 use crate::scope::{self, ScopeId};
 use crate::storage::{Site, Storage};
+use crate::timeline::spool;
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -259,7 +260,7 @@ pub fn begin(bytes: usize) -> Begun {
     thread_local! {
         static SMALL: Cell<u32> = const { Cell::new(0) };
     }
-    let weight = if bytes >= TIMED {
+    let weight = if bytes >= TIMED || spool::is_on() {
         1
     } else {
         let n = SMALL.try_with(|n| n.replace(n.get().wrapping_add(1)));
@@ -300,6 +301,10 @@ pub fn record(
             reason: Some(reason),
         },
     );
+    if spool::is_on() {
+        let ids = (from.0.id(), to.0.id());
+        spool::copy((reason, op, site), time, bytes as u64, ids);
+    }
     let (from, to) = (from.into(), to.into());
     let mut log = log();
     log.sums

@@ -26,10 +26,12 @@ pub use recent::{Event, EventKind, Recent, recent};
 pub(crate) use recorder::{note, push, thread_number, tick};
 #[cfg(all(test, loom))]
 pub(crate) use slot::Slot;
+pub(crate) use summary::Spread;
 pub use summary::{CopySite, CopySummary};
 
 use crate::scope::ScopeId;
 use crate::storage::{Site, Storage};
+use crate::timeline::spool;
 
 /// Enters that a storage, or a tensor on it, got a label.
 pub(crate) fn label(storage: &Storage, label: &str) {
@@ -46,6 +48,9 @@ pub(crate) fn label(storage: &Storage, label: &str) {
 
 /// Enters that the allocator's limit was set.
 pub(crate) fn limit(limit: Option<usize>) {
+    if spool::is_on() {
+        spool::mark("limit", "", limit.map(|l| l as u64));
+    }
     let kind = if limit.is_some() {
         Kind::Limit
     } else {
@@ -61,6 +66,14 @@ pub(crate) fn limit(limit: Option<usize>) {
 
 /// Enters that a scope began, or ended.
 pub(crate) fn scope(kind: Kind, id: ScopeId) {
+    if spool::is_on() {
+        let name = if kind == Kind::Scope {
+            "scope"
+        } else {
+            "scope_end"
+        };
+        spool::mark(name, &id.path(), None);
+    }
     note(Entry {
         kind,
         other: u64::from(id.number()),
@@ -80,6 +93,9 @@ pub(crate) fn step(number: u64) {
 /// Enters that an allocation failed.
 #[cold]
 pub(crate) fn out_of_memory(nbytes: usize, op: &'static str, site: Site) {
+    if spool::is_on() {
+        spool::mark("oom", &format!("{op} at {site}"), Some(nbytes as u64));
+    }
     note(Entry {
         kind: Kind::OutOfMemory,
         op,

@@ -53,13 +53,13 @@ pub fn reset_peak(device: &Device) {
 
 /// Gives what is cached and not in use back to the system. Returns the bytes given back.
 pub fn empty_cache(device: &Device) -> usize {
-    device::of(device).lock().pool().empty_cache()
+    device::of(device).lock().empty_cache()
 }
 
 /// Limits what the allocator may reserve from the system; beyond it allocations are errors. `None` lifts
 /// the limit. What is reserved already stays.
 pub fn set_limit(device: &Device, limit: Option<usize>) {
-    device::of(device).lock().pool().set_limit(limit);
+    device::of(device).lock().set_limit(limit);
     events::limit(limit);
 }
 

@@ -395,6 +395,11 @@ impl<R: RawMemory> Pool<R> {
         self.release(usize::MAX)
     }
 
+    /// Counts how often the segments changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.spaces.iter().map(|s| s.changes).sum()
+    }
+
     /// The statistics now.
     pub fn stats(&self) -> MemoryStats {
         self.tally.snapshot()

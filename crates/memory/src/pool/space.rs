@@ -76,6 +76,8 @@ pub(super) struct Space {
     pub(super) segments: Vec<u32>,
     pub(super) fit: Fit,
     pub(super) idle: List,
+    /// Counts the changes of segments.
+    pub(super) changes: u64,
 }
 
 impl Space {
@@ -89,6 +91,7 @@ impl Space {
             segments: Vec::new(),
             fit: Fit::EMPTY,
             idle: List::EMPTY,
+            changes: 0,
         }
     }
 
@@ -259,6 +262,7 @@ impl Space {
     /// Adds a mapped range as free memory and joins it with the segments that it touches.
     /// Two nodes and one segment must be reserved.
     pub(super) fn attach(&mut self, range: Range, now: u64, tally: &mut Tally) {
+        self.changes += 1;
         let edge = self.node(range.addr, range.size, State::Edge);
         // Not filed yet: `give` frees it below, when its neighbours are known.
         let chunk = self.node(range.addr, range.size, State::Free { since: now });
@@ -338,6 +342,7 @@ impl Space {
     /// Takes whole granules out of a free chunk and so out of the space. Two nodes and one
     /// segment must be reserved.
     pub(super) fn detach(&mut self, i: u32, range: Range, tally: &mut Tally) {
+        self.changes += 1;
         let older = self.unfile(i, tally);
         let Chunk {
             addr,

@@ -2,8 +2,13 @@
 
 mod columns;
 mod html;
+mod record;
+mod recording;
+mod replay;
 mod rows;
+pub(crate) mod spool;
 
+pub use recording::{Recording, record};
 pub use rows::{CopySpan, Moment, SegmentSpan, Stay, Text, ViewSpan, Write};
 
 use crate::picture::Lang;
@@ -82,6 +87,11 @@ pub struct Figures {
 }
 
 impl Timeline {
+    /// The text of a number; empty for one that is not there.
+    pub fn text(&self, text: Text) -> &str {
+        self.strings.get(text.0 as usize).map_or("", String::as_str)
+    }
+
     /// Reads what [`write_json`](Timeline::write_json) wrote.
     ///
     /// # Errors
