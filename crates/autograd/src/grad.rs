@@ -1,7 +1,8 @@
 //! Gradients, as users meet them.
 
 use crate::Tensor;
-use crate::graph::{Edge, Hook, PostHook, Sweep, sweep};
+use crate::graph::{Edge, Hook, PostHook, Sweep, accumulate, sweep};
+use osteon_memory::{attribute, here};
 use osteon_spec::{Error, Kind, Result};
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ fn root(output: &Tensor, gradient: Option<&Tensor>) -> Result<(Edge, Tensor)> {
 /// assert_eq!((dy.item::<f64>()?, ddy.item::<f64>()?), (27.0, 18.0));
 /// # Ok::<(), osteon_spec::Error>(())
 /// ```
+#[track_caller]
 pub fn grad(
     outputs: &[&Tensor],
     inputs: &[&Tensor],
@@ -102,7 +104,7 @@ pub fn grad(
         .iter()
         .enumerate()
         .map(|(i, output)| root(output, gradient(i)));
-    let roots = roots.collect::<Result<Vec<_>>>().map_err(named)?;
+    let roots = attribute(here(), || roots.collect::<Result<Vec<_>>>()).map_err(named)?;
     let wanted = edges(inputs).map_err(named)?;
     let found = sweep(Sweep {
         roots,
@@ -284,6 +286,7 @@ impl Tensor {
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn backward(&self) -> Result<()> {
         self.backward_with(&Backward::default())
     }
@@ -302,18 +305,26 @@ impl Tensor {
     /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [30.0, 3.0]);
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
+    #[track_caller]
     pub fn backward_with(&self, how: &Backward<'_>) -> Result<()> {
         let named = |e: Error| e.op("backward");
         let wanted = how.inputs.map(edges).transpose().map_err(named)?;
-        sweep(Sweep {
-            roots: vec![root(self, how.gradient).map_err(named)?],
+        let root = attribute(here(), || root(self, how.gradient)).map_err(named)?;
+        let found = sweep(Sweep {
+            roots: vec![root],
             wanted: wanted.as_deref(),
             accumulate: true,
             retain_graph: how.retain_graph || how.create_graph,
             create_graph: how.create_graph,
         })
-        .map(drop)
-        .map_err(named)
+        .map_err(named)?;
+        // Leaves have theirs already.
+        for (input, gradient) in how.inputs.unwrap_or_default().iter().zip(found) {
+            if let Some(gradient) = gradient {
+                accumulate(&input.meta_or_new(), gradient, how.create_graph).map_err(named)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the gradient of this result, which [`Tensor::grad`] has then, as it has that of leaves.

@@ -183,3 +183,74 @@ fn what_cannot_be_differentiated_says_why() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn a_leaf_of_many_uses_gets_one_gradient_and_its_hooks_one_call() -> Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let x = leaf(&[1.0, 2.0]);
+    x.register_hook(|g| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(g.to_vec::<f64>()?, [3.0, 3.0]);
+        Ok(None)
+    })?;
+    x.register_post_accumulate_grad_hook(|x| {
+        CALLS.fetch_add(10, Ordering::Relaxed);
+        assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [3.0, 3.0]);
+        Ok(())
+    })?;
+    let all = [x.copy()?, x.alias()?, x.view([1, 2])?.view([2])?];
+    let all: Vec<&Tensor> = all.iter().collect();
+    Tensor::cat(&all, 0)?.sum()?.backward()?;
+    assert_eq!(
+        (gradient(&x), CALLS.load(Ordering::Relaxed)),
+        (vec![3.0, 3.0], 11)
+    );
+    Ok(())
+}
+
+#[test]
+fn backward_may_name_its_inputs_also_results() -> Result<()> {
+    let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]));
+    let y = a.copy()?;
+    let total = Tensor::cat(&[&y, &b], 0)?.sum()?;
+    total.backward_with(&Backward {
+        inputs: Some(&[&y]),
+        retain_graph: true,
+        ..Backward::default()
+    })?;
+    assert_eq!(gradient(&y), [1.0, 1.0]);
+    assert!(a.grad().is_none() && b.grad().is_none());
+    total.backward_with(&Backward {
+        inputs: Some(&[&b]),
+        ..Backward::default()
+    })?;
+    assert_eq!(gradient(&b), [1.0, 1.0]);
+    assert!(a.grad().is_none());
+    Ok(())
+}
+
+#[test]
+fn passes_on_several_threads_add_up() -> Result<()> {
+    let x = leaf(&[1.0; 100]);
+    std::thread::scope(|s| {
+        for _ in 0..4 {
+            s.spawn(|| (0..100).for_each(|_| x.copy().unwrap().sum().unwrap().backward().unwrap()));
+        }
+    });
+    assert_eq!(gradient(&x), [400.0; 100]);
+    Ok(())
+}
+
+#[test]
+fn gradients_are_of_the_line_whose_operation_they_belong_to() -> Result<()> {
+    let x = leaf(&[1.0, 2.0, 3.0]);
+    let (part, line) = (x.slice(0, 1..)?, line!());
+    part.sum()?.backward()?;
+    let site = x.grad().unwrap().as_view().site();
+    assert_eq!(
+        (site.file().ends_with("graph.rs"), site.line()),
+        (true, line)
+    );
+    Ok(())
+}

@@ -8,6 +8,7 @@ use crate::Tensor;
 use osteon_memory::{attribute, here};
 use osteon_spec::{Error, Kind, Result};
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 impl Recorder {
     /// Runs an operation that writes `target`, the first of its `inputs`, and records it where one of them requires a
@@ -46,9 +47,11 @@ impl Recorder {
     fn rewrite(mut self, target: &Tensor, rule: Box<dyn Rule>) -> Result<()> {
         let Some(base) = target.base_meta() else {
             let node = self.node(smallvec![Geometry::of(target)], rule);
-            target
-                .meta_or_new()
-                .set_edge(Some(Edge::Node(node, 0)), None);
+            let meta = target.meta_or_new();
+            if meta.state().retains {
+                node.kept().retained.push((0, Arc::downgrade(&meta)));
+            }
+            meta.set_edge(Some(Edge::Node(node, 0)), None);
             return Ok(());
         };
         let rule = WriteThrough {

@@ -34,6 +34,8 @@ pub(crate) struct Meta {
     /// be read without the lock.
     tracked: AtomicBool,
     state: Mutex<State>,
+    /// Held while a backward pass adds to `State::grad`.
+    pub adding: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -58,6 +60,7 @@ impl Meta {
             geometry: Geometry::of(tensor),
             tracked: AtomicBool::new(false),
             state: Mutex::default(),
+            adding: Mutex::default(),
         }
     }
 

@@ -9,6 +9,7 @@
 //! An edge always leads to a node that was made earlier, so that the graph has no cycles: what a node keeps of
 //! its own output is bytes without history.
 
+mod accumulate;
 mod hooks;
 mod inplace;
 mod meta;
@@ -21,6 +22,7 @@ mod sweep;
 mod trace;
 mod view;
 
+pub(crate) use accumulate::accumulate;
 pub(crate) use hooks::{Hook, PostHook};
 pub(crate) use inplace::check_inference;
 pub(crate) use meta::{Geometry, Meta};

@@ -1,5 +1,7 @@
 //! Nodes: operations that were recorded; and what a derivative sees of them.
 
+use super::accumulate::accumulate;
+use super::hooks::pass;
 use super::saved::Saved;
 use super::{Geometry, Hook, Meta};
 use crate::Tensor;
@@ -149,6 +151,27 @@ impl Node {
             return Err(freed(self));
         }
         kept.saved.iter().try_for_each(|saved| saved.check(self))
+    }
+
+    /// Shows the gradients of its outputs to their hooks, which may change them, and to the tensors that keep them.
+    pub fn show(&self, grads: &mut Grads, create_graph: bool) -> Result<()> {
+        let (hooks, retained) = {
+            let kept = self.kept();
+            (kept.hooks.clone(), kept.retained.clone())
+        };
+        for (k, hook) in hooks {
+            if let Some(slot) = grads.get_mut(k)
+                && let Some(gradient) = slot.take()
+            {
+                *slot = Some(pass(&[hook], gradient)?);
+            }
+        }
+        for (k, meta) in retained {
+            if let (Some(meta), Some(Some(gradient))) = (meta.upgrade(), grads.get(k)) {
+                accumulate(&meta, gradient.clone(), create_graph)?;
+            }
+        }
+        Ok(())
     }
 
     /// Frees what it saved; a later sweep that needs it is an error.

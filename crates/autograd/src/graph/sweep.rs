@@ -1,10 +1,11 @@
 //! The backward pass: node by node, from the highest number down, each when all its gradients are there.
 
+use super::accumulate::{accumulate, fit, sum};
 use super::hooks::pass;
 use super::mode::{enable_grad, no_grad};
-use super::{Back, Edge, Input, Meta, Node};
+use super::{Back, Edge, Grads, Input, Meta, Node};
 use crate::Tensor;
-use osteon_memory::{attribute, unattributed};
+use osteon_memory::attribute;
 use osteon_spec::Result;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -24,9 +25,6 @@ pub(crate) struct Sweep<'a> {
     pub create_graph: bool,
 }
 
-/// Gradients on their way to a node, by output.
-type Buffer = SmallVec<[Option<Tensor>; 1]>;
-
 /// Runs a backward pass on this thread, with a stack that does not depend on the graph.
 ///
 /// # Errors
@@ -38,6 +36,21 @@ pub(crate) fn sweep(work: Sweep<'_>) -> Result<Vec<Option<Tensor>>> {
     } else {
         no_grad(|| Pass::new(work)?.run())
     }
+}
+
+/// A node on the way, and the gradients of its outputs that have come so far.
+struct Step {
+    node: Arc<Node>,
+    grads: Grads,
+    /// Whether gradients flow on from it to where they are wanted.
+    useful: bool,
+}
+
+/// A leaf on the way: its gradient is complete when as many edges as lead to it have been walked.
+struct Leaf {
+    meta: Arc<Meta>,
+    sum: Option<Tensor>,
+    edges: usize,
 }
 
 /// An edge as a key.
@@ -56,100 +69,121 @@ fn place(edge: &Edge) -> Place {
 
 struct Pass<'a> {
     work: Sweep<'a>,
-    /// The nodes that gradients reach, highest number first.
-    order: Vec<Arc<Node>>,
+    /// Highest number first.
+    steps: Vec<Step>,
     at: HashMap<*const Node, usize>,
-    buffers: Vec<Buffer>,
-    /// The nodes on a way to a wanted edge; `None` where all are.
-    useful: Option<HashSet<*const Node>>,
-    captured: HashMap<Place, Option<Tensor>>,
+    leaves: HashMap<*const Meta, Leaf>,
+    /// The wanted edges, and the gradients found for them.
+    found: HashMap<Place, Option<Tensor>>,
 }
 
 impl<'a> Pass<'a> {
     fn new(work: Sweep<'a>) -> Result<Pass<'a>> {
         let mut order = reachable(&work.roots);
         order.sort_unstable_by_key(|node| std::cmp::Reverse(node.number));
-        let captured = work
+        let mut leaves: HashMap<_, Leaf> = HashMap::new();
+        let inputs = order.iter().flat_map(|node| node.inputs.iter().flatten());
+        let edges = inputs
+            .map(|i| &i.edge)
+            .chain(work.roots.iter().map(|(e, _)| e));
+        for edge in edges {
+            if let Edge::Leaf(meta) = edge {
+                let new = || Leaf {
+                    meta: meta.clone(),
+                    sum: None,
+                    edges: 0,
+                };
+                leaves.entry(Arc::as_ptr(meta)).or_insert_with(new).edges += 1;
+            }
+        }
+        let useful = work.wanted.map(|wanted| useful(&order, wanted));
+        let mut steps = Vec::with_capacity(order.len());
+        for node in order {
+            let useful = useful
+                .as_ref()
+                .is_none_or(|u| u.contains(&Arc::as_ptr(&node)));
+            if useful {
+                node.check()?;
+            }
+            steps.push(Step {
+                node,
+                grads: Grads::new(),
+                useful,
+            });
+        }
+        let at = steps
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (Arc::as_ptr(&s.node), i))
+            .collect();
+        let found = work
             .wanted
             .into_iter()
             .flatten()
             .map(|e| (place(e), None))
             .collect();
-        let useful = work.wanted.map(|wanted| useful(&order, wanted));
-        for node in &order {
-            if useful
-                .as_ref()
-                .is_none_or(|u| u.contains(&Arc::as_ptr(node)))
-            {
-                node.check()?;
-            }
-        }
-        let at = order
-            .iter()
-            .enumerate()
-            .map(|(i, n)| (Arc::as_ptr(n), i))
-            .collect();
-        let buffers = order.iter().map(|_| Buffer::new()).collect();
         Ok(Pass {
             work,
-            order,
+            steps,
             at,
-            buffers,
-            useful,
-            captured,
+            leaves,
+            found,
         })
     }
 
     fn run(mut self) -> Result<Vec<Option<Tensor>>> {
         for (edge, gradient) in std::mem::take(&mut self.work.roots) {
             self.add(&edge, gradient)?;
+            self.walked(&edge)?;
         }
-        for i in 0..self.order.len() {
-            let node = self.order[i].clone();
-            let buffer = std::mem::take(&mut self.buffers[i]);
-            if buffer.iter().any(Option::is_some) {
-                self.step(&node, buffer)?;
-            }
+        for i in 0..self.steps.len() {
+            let Step { node, grads, .. } = &mut self.steps[i];
+            let (node, grads) = (node.clone(), std::mem::take(grads));
+            // What comes to pass here belongs to the line whose operation it is the derivative of.
+            attribute(node.site, || {
+                if grads.iter().any(Option::is_some) {
+                    self.step(i, &node, grads)?;
+                }
+                node.inputs
+                    .iter()
+                    .flatten()
+                    .try_for_each(|input| self.walked(&input.edge))
+            })
+            .map_err(|e| {
+                e.context(format_args!(
+                    "in the derivative of {} called at {}",
+                    node.op, node.site
+                ))
+            })?;
         }
         let wanted = self.work.wanted.unwrap_or_default();
         Ok(wanted
             .iter()
-            .map(|e| self.captured.get(&place(e)).cloned().flatten())
+            .map(|e| self.found.get(&place(e)).cloned().flatten())
             .collect())
     }
 
-    fn step(&mut self, node: &Arc<Node>, mut grads: Buffer) -> Result<()> {
-        let (hooks, retained) = {
-            let kept = node.kept();
-            (kept.hooks.clone(), kept.retained.clone())
-        };
-        for (k, hook) in &hooks {
-            if let Some(slot) = grads.get_mut(*k) {
-                *slot = slot
-                    .take()
-                    .map(|g| pass(std::slice::from_ref(hook), g))
-                    .transpose()?;
-            }
-        }
-        for (k, meta) in &retained {
-            if let (Some(meta), Some(g)) = (meta.upgrade(), grads.get(*k).and_then(Option::as_ref))
-            {
-                meta.state().grad = Some(g.clone());
-            }
-        }
+    fn step(&mut self, i: usize, node: &Arc<Node>, mut grads: Grads) -> Result<()> {
+        node.show(&mut grads, self.work.create_graph)?;
         for (k, g) in grads.iter().enumerate() {
-            if let Some(slot) = self.captured.get_mut(&Place::Output(Arc::as_ptr(node), k)) {
+            if let Some(slot) = self.found.get_mut(&Place::Output(Arc::as_ptr(node), k)) {
                 *slot = g.clone();
             }
         }
-        if !self.is_useful(node) {
+        if !self.steps[i].useful {
             return Ok(());
         }
-        let needs: SmallVec<[bool; 2]> = node
-            .inputs
-            .iter()
-            .map(|input| input.as_ref().is_some_and(|i| self.leads_on(&i.edge)))
-            .collect();
+        let leads_on = |input: &Input| match &input.edge {
+            _ if self.work.wanted.is_none() => true,
+            edge if self.found.contains_key(&place(edge)) => true,
+            Edge::Node(node, _) => self
+                .at
+                .get(&Arc::as_ptr(node))
+                .is_some_and(|&i| self.steps[i].useful),
+            Edge::Leaf(_) => false,
+        };
+        let inputs = node.inputs.iter();
+        let needs: SmallVec<[bool; 2]> = inputs.map(|i| i.as_ref().is_some_and(leads_on)).collect();
         let create_graph = self.work.create_graph;
         let back = Back {
             node,
@@ -157,95 +191,87 @@ impl<'a> Pass<'a> {
             needs: &needs,
             create_graph,
         };
-        // Gradients belong to the line whose operation they are of.
-        let results = attribute(node.site, || node.rule.backward(&back))
-            .map_err(|e| e.context(whence(node)))?;
+        let results = node.rule.backward(&back)?;
         drop(grads);
         if !self.work.retain_graph {
             node.free();
         }
         for ((input, gradient), needed) in node.inputs.iter().zip(results).zip(needs) {
             if let (Some(input), Some(gradient), true) = (input, gradient, needed) {
-                attribute(node.site, || self.add(&input.edge, fit(gradient, input)?))
-                    .map_err(|e| e.context(whence(node)))?;
+                self.add(&input.edge, fit(gradient, input)?)?;
             }
         }
         Ok(())
     }
 
-    fn is_useful(&self, node: &Arc<Node>) -> bool {
-        self.useful
-            .as_ref()
-            .is_none_or(|u| u.contains(&Arc::as_ptr(node)))
-    }
-
-    fn leads_on(&self, edge: &Edge) -> bool {
-        match edge {
-            Edge::Node(node, _) => self.is_useful(node) || self.captured.contains_key(&place(edge)),
-            Edge::Leaf(_) => self.work.wanted.is_none() || self.captured.contains_key(&place(edge)),
-        }
-    }
-
-    /// Adds a gradient to what an edge has got so far.
+    /// Adds a gradient to what has come along other edges to the same place.
     fn add(&mut self, edge: &Edge, gradient: Tensor) -> Result<()> {
-        let create_graph = self.work.create_graph;
-        match edge {
+        let slot = match edge {
             Edge::Node(node, k) => {
-                let Some(buffer) = self
-                    .at
-                    .get(&Arc::as_ptr(node))
-                    .map(|&i| &mut self.buffers[i])
-                else {
+                let Some(&i) = self.at.get(&Arc::as_ptr(node)) else {
                     return Ok(());
                 };
-                if buffer.len() <= *k {
-                    buffer.resize(k + 1, None);
+                let grads = &mut self.steps[i].grads;
+                if grads.len() <= *k {
+                    grads.resize(k + 1, None);
                 }
-                let sum = sum(buffer[*k].take(), gradient, create_graph)?;
-                buffer[*k] = Some(sum);
+                &mut grads[*k]
             }
-            Edge::Leaf(meta) => {
-                let wanted = self.captured.get_mut(&place(edge));
-                let hooks = meta.state().hooks.clone();
-                let gradient = pass(&hooks, gradient)?;
-                match wanted {
-                    Some(slot) if !self.work.accumulate => {
-                        let sum = sum(slot.take(), gradient, create_graph)?;
-                        *slot = Some(sum);
-                    }
-                    None if self.work.wanted.is_some() => {}
-                    _ => accumulate(meta, gradient, create_graph)?,
-                }
-            }
+            Edge::Leaf(meta) => match self.leaves.get_mut(&Arc::as_ptr(meta)) {
+                Some(leaf) => &mut leaf.sum,
+                None => return Ok(()),
+            },
+        };
+        *slot = Some(sum(slot.take(), gradient, self.work.create_graph)?);
+        Ok(())
+    }
+
+    /// Notes that nothing more comes along an edge. A leaf to which no other leads has its gradient then.
+    fn walked(&mut self, edge: &Edge) -> Result<()> {
+        let Edge::Leaf(meta) = edge else {
+            return Ok(());
+        };
+        let Some(leaf) = self.leaves.get_mut(&Arc::as_ptr(meta)) else {
+            return Ok(());
+        };
+        leaf.edges -= 1;
+        let Some(gradient) = (if leaf.edges == 0 {
+            leaf.sum.take()
+        } else {
+            None
+        }) else {
+            return Ok(());
+        };
+        let meta = leaf.meta.clone();
+        let hooks = meta.state().hooks.clone();
+        let gradient = pass(&hooks, gradient)?;
+        match self.found.get_mut(&place(edge)) {
+            Some(slot) if !self.work.accumulate => *slot = Some(gradient),
+            None if self.work.wanted.is_some() => {}
+            _ => accumulate(&meta, gradient, self.work.create_graph)?,
         }
         Ok(())
     }
-}
-
-fn whence(node: &Node) -> String {
-    format!("in the derivative of {} called at {}", node.op, node.site)
 }
 
 /// All nodes that gradients can reach.
 fn reachable(roots: &[(Edge, Tensor)]) -> Vec<Arc<Node>> {
-    let mut seen = HashSet::new();
-    let mut order: Vec<Arc<Node>> = Vec::new();
-    let mut next = 0;
-    let visit = |edge: &Edge, order: &mut Vec<Arc<Node>>, seen: &mut HashSet<*const Node>| {
+    let (mut seen, mut order) = (HashSet::new(), Vec::new());
+    let mut visit = |edge: &Edge, order: &mut Vec<Arc<Node>>| {
         if let Edge::Node(node, _) = edge
             && seen.insert(Arc::as_ptr(node))
         {
             order.push(node.clone());
         }
     };
-    for (edge, _) in roots {
-        visit(edge, &mut order, &mut seen);
-    }
+    roots.iter().for_each(|(edge, _)| visit(edge, &mut order));
+    let mut next = 0;
     while let Some(node) = order.get(next).cloned() {
         next += 1;
-        for input in node.inputs.iter().flatten() {
-            visit(&input.edge, &mut order, &mut seen);
-        }
+        node.inputs
+            .iter()
+            .flatten()
+            .for_each(|input| visit(&input.edge, &mut order));
     }
     order
 }
@@ -265,70 +291,4 @@ fn useful(order: &[Arc<Node>], wanted: &[Edge]) -> HashSet<*const Node> {
         }
     }
     useful
-}
-
-/// A gradient as the input has it: summed over dims that were broadcast, real where the input is, in its dtype.
-fn fit(gradient: Tensor, input: &Input) -> Result<Tensor> {
-    let mut g = gradient;
-    if g.shape() != &input.sizes[..] {
-        g = g.sum_to_size(&input.sizes)?;
-    }
-    if g.dtype().is_complex() && !input.dtype.is_complex() {
-        g = g.real()?;
-    }
-    if g.dtype() == input.dtype {
-        Ok(g)
-    } else {
-        g.to(input.dtype)
-    }
-}
-
-/// The sum of two gradients, in place where nobody else looks at the first.
-fn sum(sofar: Option<Tensor>, gradient: Tensor, create_graph: bool) -> Result<Tensor> {
-    match sofar {
-        None => Ok(gradient),
-        Some(sofar) if !create_graph && sofar.is_own() && sofar.dtype() == gradient.dtype() => {
-            sofar.add_(&gradient)?;
-            Ok(sofar)
-        }
-        Some(sofar) => sofar.add(&gradient),
-    }
-}
-
-/// Adds a gradient to a leaf's.
-fn accumulate(meta: &Arc<Meta>, gradient: Tensor, create_graph: bool) -> Result<()> {
-    let old = meta.state().grad.clone();
-    let new = match old {
-        Some(old) if create_graph => old.add(&gradient)?,
-        Some(old) => {
-            old.add_(&gradient)?;
-            old
-        }
-        // Taken as it is where nobody else looks at it and it lies as a gradient should.
-        None if create_graph => gradient,
-        None if gradient.is_own() => gradient,
-        None => {
-            let layout = &meta.geometry.layout;
-            let g = &meta.geometry;
-            let out = if layout.is_non_overlapping_and_dense() {
-                let layout = layout.with_offset(0)?;
-                Tensor::from_view(osteon_tensor::View::alloc(
-                    layout, g.dtype, &g.device, "grad",
-                )?)
-            } else {
-                Tensor::empty(g.layout.sizes(), g.dtype, &g.device)?
-            };
-            out.copy_(&gradient)?;
-            out
-        }
-    };
-    meta.state().grad = Some(new);
-    let hooks = meta.state().post_hooks.clone();
-    match hooks {
-        Some((storage, hooks)) => {
-            let leaf = meta.leaf(storage)?;
-            unattributed(|| hooks.iter().try_for_each(|hook| hook(&leaf)))
-        }
-        None => Ok(()),
-    }
 }
