@@ -2,10 +2,15 @@
 //!
 //! A column is base64 of bytes: for each row the difference to the row before, zigzag (0, -1, 1, -2, … become 0, 1, 2, 3, …), in groups
 //! of seven bits, lowest first, the eighth bit set on all but the last. A value stands as itself plus one; none is zero.
+//!
+//! A script's numbers are exact up to 2^53, and so are the differences of values up to [`MOST`]; larger ones stand as that.
 
 use osteon_spec::{Error, Kind, Result};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeStruct, Serializer};
+
+/// The largest number that a page shows as it is.
+const MOST: u64 = (1 << 52) - 1;
 
 /// A table of numbers.
 pub(crate) struct Columns<const N: usize> {
@@ -44,9 +49,8 @@ impl<const N: usize> Columns<N> {
 
 impl Column {
     fn push(&mut self, value: Option<u64>) -> Result<()> {
-        // The largest number of all stands as the one before it.
-        let value = value.map_or(0, |v| v.saturating_add(1));
-        let difference = value.wrapping_sub(self.last).cast_signed();
+        let value = value.map_or(0, |v| v.min(MOST) + 1);
+        let difference = value.cast_signed() - self.last.cast_signed();
         self.last = value;
         let mut zigzag = ((difference << 1) ^ (difference >> 63)).cast_unsigned();
         self.bytes.try_reserve(10).map_err(|_| no_memory())?;
@@ -132,12 +136,14 @@ mod tests {
             table.push([value]).unwrap();
         }
         assert_eq!(table.columns[0].bytes, [12, 11, 140, 1]);
+        // As 2^52, zigzag 2^53: seven groups of zeros and 2^4; then a difference of 1 - 2^52, zigzag 2^53 - 3.
         let mut wide = Columns::new(["a"]);
         for value in [Some(u64::MAX), Some(0)] {
             wide.push([value]).unwrap();
         }
-        // 2^64 - 1 is 1 less than 0, and 0 stands as 1: the differences wrap.
-        assert_eq!(wide.columns[0].bytes, [1, 4]);
+        let most = [128, 128, 128, 128, 128, 128, 128, 16];
+        let back = [253, 255, 255, 255, 255, 255, 255, 15];
+        assert_eq!(wide.columns[0].bytes, [most, back].concat());
         let json = serde_json::to_string(&table).unwrap();
         assert_eq!(json, r#"{"rows":3,"columns":{"a":"DAuMAQ=="}}"#);
     }

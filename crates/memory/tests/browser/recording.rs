@@ -356,7 +356,7 @@ pub fn training(steps: u64) -> Timeline {
     r.stop()
 }
 
-/// A million events: a queue of blocks of many sizes from many lines, and some that stay.
+/// A million events: a queue of blocks of many sizes from many lines, and some that stay; views, copies, nested scopes, steps.
 pub fn million() -> Timeline {
     let mut r = Recording::new("a million events");
     let mut seed = 1u64;
@@ -366,10 +366,18 @@ pub fn million() -> Timeline {
             .wrapping_add(1442695040888963407);
         (seed >> 33) % n
     };
+    let none = r.text("");
     let mut open = std::collections::VecDeque::new();
     let mut event = 0u64;
     while r.timeline.events < 1_000_000 {
         event += 1;
+        if event.is_multiple_of(200) {
+            r.mark("step", none, Some(event / 200));
+            r.enter("step");
+        }
+        if event.is_multiple_of(20) {
+            r.enter(["forward", "backward"][event as usize / 20 % 2]);
+        }
         r.wait(200 + random(4000));
         let line = 10 + (random(40) * random(40) / 40) as u32;
         let label = if random(3) == 0 {
@@ -378,7 +386,16 @@ pub fn million() -> Timeline {
             String::new()
         };
         let rows = 1 + random(64) * random(16) * (1 + event / 40_000 % 4);
-        open.push_back(r.alloc(&label, "add", line, &[rows, 256]));
+        let id = r.alloc(&label, "add", line, &[rows, 256]);
+        if event.is_multiple_of(4) {
+            r.view(id, "", "t", line + 1, &[rows, 256], true);
+        }
+        if let Some(&from) = open.back()
+            && event.is_multiple_of(7)
+        {
+            r.copy(from, id, "contiguous", line);
+        }
+        open.push_back(id);
         if event.is_multiple_of(5000) {
             open.pop_back();
         }
@@ -386,6 +403,12 @@ pub fn million() -> Timeline {
             let at = random(open.len() as u64) as usize;
             let id = open.remove(at).unwrap();
             r.free(id);
+        }
+        if event % 20 == 19 && event > 20 {
+            r.leave();
+        }
+        if event % 200 == 199 && event > 200 {
+            r.leave();
         }
     }
     r.stop()

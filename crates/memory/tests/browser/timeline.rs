@@ -268,6 +268,12 @@ fn pointer() {
         "{told}"
     );
     b.keep("timeline-dark");
+    b.click_on("#theme");
+    assert_eq!(
+        b.eval("getComputedStyle(document.body).backgroundColor"),
+        "rgb(250, 248, 245)"
+    );
+    b.keep("timeline-light");
     let (a, z) = (b.place("#marks", (0.3, 0.6)), b.place("#marks", (0.5, 0.6)));
     b.drag(a, z, false);
     let near = window(&mut b);
@@ -320,11 +326,6 @@ fn pointer() {
     );
     b.click_on("#axis label:last-child span");
     assert!(stretches(&mut b)[0][0].starts_with("0 – "));
-    b.click_on("#theme");
-    assert_eq!(
-        b.eval("getComputedStyle(document.body).backgroundColor"),
-        "rgb(250, 248, 245)"
-    );
     b.keep("timeline-changes");
     assert_eq!(b.problems, Vec::<String>::new());
     assert!(

@@ -212,34 +212,39 @@ function drawLanes(ctx) {
     while (words.length > 2 && ctx.measureText(words).width > width - 10) words = words.slice(0, words.length > 12 ? -4 : -1);
     return words;
   };
+  const right = LEFT + plot.width;
   scopeLanes.forEach((lane, depth) => {
-    let drawn = -1;
-    for (let i = firstWhere(lane.to, (to) => axisOfTime(to) > view.from); i < lane.from.length; i++) {
-      const a = Math.max(LEFT, xOf(axisOfTime(lane.from[i]))), b = Math.min(LEFT + plot.width, xOf(axisOfTime(lane.to[i])));
-      if (a >= LEFT + plot.width) break;
-      if (b <= drawn) continue;
+    // After one that is narrower than a pixel, the next to draw is the first that goes beyond it.
+    const firstBeyond = (x) => { const ns = timeOfAxis(axisAt(x)); return firstWhere(lane.to, (to) => to > ns); };
+    for (let i = firstBeyond(LEFT), drawn = LEFT; i < lane.from.length && drawn < right;) {
+      const a = Math.max(drawn, xOf(axisOfTime(lane.from[i]))), b = Math.min(right, xOf(axisOfTime(lane.to[i])));
+      if (a >= right) break;
       ctx.fillStyle = ink(i % 2 ? "--lane-a" : "--lane-b");
       ctx.fillRect(a, depth * LANE + 1, Math.max(1, b - a - 0.5), LANE - 2);
-      drawn = Math.max(b, a + 1);
-      const path = cut(text(lane.text[i]), 80), words = clip(path.slice(path.lastIndexOf(".") + 1), b - a);
+      const path = b - a < LABELLED ? "" : cut(text(lane.text[i]), 80), words = clip(path.slice(path.lastIndexOf(".") + 1), b - a);
       ctx.fillStyle = ink("--ink");
       ctx.textAlign = "left";
       if (words) ctx.fillText(words, a + 5, depth * LANE + LANE / 2);
+      i = b - a < 1 ? Math.max(i + 1, firstBeyond(a + 1)) : i + 1;
+      drawn = Math.max(b, a + 1);
     }
   });
   const y = scopeLanes.length * LANE;
-  let free = 0;
-  for (const i of momentMarks) {
-    const x = xOf(axisOfTime(marks.time[i]));
-    if (x < LEFT || x > LEFT + plot.width) continue;
-    const kind = text(marks.kind[i]);
+  let free = 0, drawn = -1;
+  for (let k = firstWhere(momentMarks, (i) => axisOfTime(marks.time[i]) >= view.from); k < momentMarks.length; k++) {
+    const i = momentMarks[k], x = xOf(axisOfTime(marks.time[i])), kind = text(marks.kind[i]);
+    if (x > right) break;
+    // Steps that stand closer than pixels are one stroke; a failure is always seen.
+    if (kind === "step" && x - drawn < 1) continue;
+    drawn = x;
     ctx.fillStyle = ink(kind === "oom" ? "--warn" : "--soft");
     ctx.globalAlpha = kind === "oom" ? 1 : 0.55;
-    ctx.fillRect(x, y + (kind === "step" ? 10 : 0), kind === "oom" ? 2 : 1, kind === "step" ? 8 : plot.base - y);
+    const high = kind !== "step" ? plot.base - y : x < free ? 3 : 8;
+    ctx.fillRect(x, kind === "step" ? y + LANE - high : y, kind === "oom" ? 2 : 1, high);
     ctx.globalAlpha = 1;
-    const words = wordsOfMark(i), width = ctx.measureText(words).width;
-    const isLast = x + width + 4 > LEFT + plot.width;
-    if (x - (isLast ? width + 8 : 0) < free) continue;
+    if (x < free) continue;
+    const words = wordsOfMark(i), width = ctx.measureText(words).width, isLast = x + width + 4 > right;
+    if (isLast && x - width - 8 < free) continue;
     ctx.textAlign = isLast ? "right" : "left";
     ctx.fillText(words, x + (isLast ? -4 : 5), y + LANE / 2);
     free = x + width + 14;
@@ -263,7 +268,7 @@ const copiedUpTo = (() => {
 /** The copies of a column: bytes and number. */
 function copiedIn(c) {
   const { columns } = plot, part = (view.to - view.from) / columns;
-  const ends = [c, c + 1].map((end) => view.from + end * part).map((axis) => view.axis === "time" ? axis : times[Math.min(M, Math.max(0, Math.ceil(axis) - 1))]);
+  const ends = [c, c + 1].map((end) => view.from + end * part).map(timeOfAxis);
   const [from, to] = ends.map((end) => firstWhere(copies.time, (t) => t >= end));
   return [copiedUpTo[to] - copiedUpTo[from], to - from];
 }

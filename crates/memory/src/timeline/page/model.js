@@ -147,6 +147,8 @@ const momentAtTime = (ns) => Math.max(0, firstWhere(times, (t) => t > ns) - 1);
 /** The moment that holds at a place of the axis. */
 const momentAt = (x) => view.axis === "time" ? momentAtTime(x) : Math.min(M, Math.max(0, Math.floor(x)));
 const axisOfTime = (ns) => view.axis === "time" ? ns : momentAtTime(ns) + 1;
+/** The time from which on things stand at a place of the axis or after it. */
+const timeOfAxis = (x) => view.axis === "time" ? x : times[Math.min(M, Math.max(0, Math.ceil(x) - 1))];
 
 /** For each of `columns` parts of a stretch, the moment of its highest total, and the first and last of its moments. */
 function sample(from, to, columns) {
