@@ -206,6 +206,12 @@ impl Tensor {
         })
     }
 
+    /// Itself when it has this dtype, else a copy that an operation makes for itself.
+    #[track_caller]
+    pub(crate) fn promoted(&self, dtype: DType, op: &'static str) -> Result<Tensor> {
+        self.same_or(self.as_view().promoted(dtype, op)?)
+    }
+
     /// This tensor where the view is its own, else a new one.
     /// The tensor itself, or a copy of it.
     fn same_or(&self, view: osteon_tensor::View) -> Result<Tensor> {

@@ -2,8 +2,9 @@
 
 use crate::Tensor;
 use crate::elementwise::example;
-use crate::graph::{Back, Grads, Recorder, Rule, one, record, rule, two};
+use crate::graph::{Back, Grads, Recorder, Rule, one, record, rule, two, wanted};
 use crate::product::{Product, conjugate, conjugated, product, times};
+use crate::rules::svd::svd;
 use crate::views::signed;
 use osteon_spec::{Result, Scalar};
 use osteon_tensor::{Added, View, Weights};
@@ -403,7 +404,16 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn singular_values(&self) -> Result<Tensor> {
-        self.as_view().singular_values().map(Tensor::from_view)
+        if !wanted(&[self]) {
+            return self.as_view().singular_values().map(Tensor::from_view);
+        }
+        let parts = self.as_view().svd()?;
+        let mut recorder = Recorder::new("linalg.svdvals", parts[0].site(), &[self])?;
+        for (k, part) in parts.iter().enumerate() {
+            recorder.save_output_of(part, k)?;
+        }
+        let mut results = recorder.finish_many(parts.into(), svd)?;
+        Ok(results.swap_remove(0))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Losses: what a prediction costs, element by element, and how those costs become one number.
 
 use crate::Tensor;
+use crate::graph::{Recorder, wanted};
 use crate::pointwise::pairwise;
+use crate::rules::softmax::cross_entropy as cross_entropy_rule;
 use osteon_spec::{Category, DType, Error, Kind, Result};
 use osteon_tensor::BinaryOp;
 
@@ -385,11 +387,12 @@ pub fn cross_entropy(input: &Tensor, target: &Tensor, how: &Classes<'_>) -> Resu
         };
     }
     let targets = Targets::new(input, target, how, op)?;
-    let logs = input.log_softmax(dim)?;
-    let costs = targets.weighted(targets.picked(&logs)?.neg()?)?;
     if smoothing == 0.0 {
+        let costs = targets.weighted(targets.of_logits(input)?)?;
         return targets.reduced(costs, how.reduction);
     }
+    let logs = input.log_softmax(dim)?;
+    let costs = targets.weighted(targets.picked(&logs)?.neg()?)?;
     // A part of every target is spread over all classes.
     let weighted = match how.weight {
         None => logs,
@@ -505,6 +508,24 @@ impl<'a> Targets<'a> {
         })
     }
 
+    /// Minus the logarithm of the softmax of the input at each target, of which one derivative takes fewer passes.
+    #[track_caller]
+    fn of_logits(&self, input: &Tensor) -> Result<Tensor> {
+        let logs = input.as_view().log_softmax(self.dim, None)?;
+        let costs = self.picked(&Tensor::from_view(logs.clone()))?.neg()?;
+        if !wanted(&[input]) {
+            return Ok(costs);
+        }
+        let mut recorder = Recorder::new("cross_entropy", logs.site(), &[input])?;
+        recorder.save_output_of(&logs, 1)?;
+        recorder.save_view(self.indices.unsqueeze(self.dim)?.as_view())?;
+        recorder.finish_many(
+            vec![costs.as_view().clone(), logs],
+            cross_entropy_rule(self.dim),
+        )?;
+        Ok(costs)
+    }
+
     /// The elements of the input at the targets.
     #[track_caller]
     fn picked(&self, input: &Tensor) -> Result<Tensor> {
@@ -540,12 +561,7 @@ impl<'a> Targets<'a> {
     /// The weight of each target.
     #[track_caller]
     fn weights(&self, weight: &Tensor) -> Result<Tensor> {
-        let column = weight.unsqueeze(1)?;
-        column
-            .as_view()
-            .embedding(self.indices.as_view())
-            .map(Tensor::from_view)?
-            .select(-1, 0)
+        weight.take(&self.indices)
     }
 
     /// Costs as the reduction wants them; a mean is by the weights of the targets that count.

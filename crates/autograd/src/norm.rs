@@ -1,8 +1,9 @@
-//! Norms, and what is scaled by them or by other statistics: softmax and the normalisations of neural networks.
+//! Norms, and what is scaled by them.
 
-use crate::Tensor;
-use osteon_spec::{DType, Error, Kind, Result, wrap_dim};
-use osteon_tensor::{Affine, Running};
+use crate::rules::norm::vector_norm;
+use crate::views::signed;
+use crate::{Tensor, no_grad};
+use osteon_spec::{Category, DType, Error, Kind, Result, broadcast_shapes, wrap_dim};
 
 /// A norm of matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,44 +15,6 @@ pub enum MatrixNorm {
     /// Of order 1 or −1: the largest or smallest sum of a column's magnitudes; ±infinity: of a row's; 2 or −2: the
     /// largest or smallest singular value.
     Order(f64),
-}
-
-/// What [`Tensor::batch_norm`] takes beside the elements.
-#[derive(Clone, Copy, Debug)]
-pub struct BatchNorm<'a> {
-    /// The running mean and variance of each channel, which training updates in place.
-    pub running: Option<(&'a Tensor, &'a Tensor)>,
-    /// A factor for each channel.
-    pub weight: Option<&'a Tensor>,
-    /// A summand for each channel.
-    pub bias: Option<&'a Tensor>,
-    /// Whether to normalise by the elements' own statistics.
-    pub training: bool,
-    /// The weight of new statistics in the running ones.
-    pub momentum: f64,
-    /// What is added to variances.
-    pub eps: f64,
-}
-
-impl Default for BatchNorm<'_> {
-    /// PyTorch's: no weight and bias, not in training, a momentum of 0.1, `eps` of 1e-5.
-    fn default() -> Self {
-        BatchNorm {
-            running: None,
-            weight: None,
-            bias: None,
-            training: false,
-            momentum: 0.1,
-            eps: 1e-5,
-        }
-    }
-}
-
-fn affine<'a>(weight: Option<&'a Tensor>, bias: Option<&'a Tensor>) -> Affine<'a> {
-    Affine {
-        weight: weight.map(Tensor::as_view),
-        bias: bias.map(Tensor::as_view),
-    }
 }
 
 impl Tensor {
@@ -75,9 +38,7 @@ impl Tensor {
         dims: impl AsRef<[isize]>,
         keepdim: bool,
     ) -> Result<Tensor> {
-        self.as_view()
-            .vector_norm(order, dims.as_ref(), keepdim, None)
-            .map(Tensor::from_view)
+        self.norm_over(order, dims.as_ref(), keepdim, None)
     }
 
     /// [`Tensor::vector_norm`] of elements converted to a dtype first, on the way.
@@ -100,9 +61,19 @@ impl Tensor {
         keepdim: bool,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.as_view()
-            .vector_norm(order, dims.as_ref(), keepdim, Some(dtype))
-            .map(Tensor::from_view)
+        self.norm_over(order, dims.as_ref(), keepdim, Some(dtype))
+    }
+
+    #[track_caller]
+    fn norm_over(
+        &self,
+        order: f64,
+        dims: &[isize],
+        keepdim: bool,
+        dtype: Option<DType>,
+    ) -> Result<Tensor> {
+        let out = self.as_view().vector_norm(order, dims, keepdim, dtype)?;
+        self.reduced(out, vector_norm(order, dims, keepdim))
     }
 
     /// The norm of an order of all elements, whatever the shape: `vector_norm` over all dims.
@@ -117,9 +88,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn norm(&self, order: f64) -> Result<Tensor> {
-        self.as_view()
-            .vector_norm(order, &[], false, None)
-            .map(Tensor::from_view)
+        self.norm_over(order, &[], false, None)
     }
 
     /// A norm of the matrices that two dims make.
@@ -224,244 +193,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dist(&self, other: &Tensor, order: f64) -> Result<Tensor> {
-        self.as_view()
-            .dist(other.as_view(), order)
-            .map(Tensor::from_view)
-    }
-
-    /// `e^x / Σ e^x` along a dim, without overflow on the way.
-    ///
-    /// # Errors
-    /// Integers and complex numbers; a dim out of range; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([1000.0f64, 1000.0])?;
-    /// assert_eq!(x.softmax(0)?.to_vec::<f64>()?, [0.5, 0.5]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn softmax(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().softmax(dim, None).map(Tensor::from_view)
-    }
-
-    /// [`Tensor::softmax`] of the elements in a dtype: a copy, which is logged, where that is another.
-    ///
-    /// # Errors
-    /// Integers and complex numbers; a dim out of range; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// # use osteon_spec::DType;
-    /// let x = Tensor::new([7.0f32, 7.0])?;
-    /// assert_eq!(x.softmax_in(0, DType::F64)?.to_vec::<f64>()?, [0.5, 0.5]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn softmax_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .softmax(dim, Some(dtype))
-            .map(Tensor::from_view)
-    }
-
-    /// The logarithm of [`Tensor::softmax`], also where that is too small to be told from 0.
-    ///
-    /// # Errors
-    /// Integers and complex numbers; a dim out of range; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([0.0f64, 1000.0])?;
-    /// assert_eq!(x.log_softmax(0)?.to_vec::<f64>()?, [-1000.0, 0.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn log_softmax(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().log_softmax(dim, None).map(Tensor::from_view)
-    }
-
-    /// [`Tensor::log_softmax`] of the elements in a dtype: a copy, which is logged, where that is another.
-    ///
-    /// # Errors
-    /// Integers and complex numbers; a dim out of range; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// # use osteon_spec::DType;
-    /// let y = Tensor::new([7.0f32, 7.0])?.log_softmax_in(0, DType::F64)?;
-    /// assert!(y.allclose(&Tensor::new([-0.6931471805599453, -0.6931471805599453])?, 1e-12, 0.0)?);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn log_softmax_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .log_softmax(dim, Some(dtype))
-            .map(Tensor::from_view)
-    }
-
-    /// [`Tensor::softmax`] of `-x`.
-    ///
-    /// # Errors
-    /// Integers and complex numbers; a dim out of range; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([0.0f64, 1.0986122886681098])?; // e^-x is 1 and 1/3
-    /// assert!(x.softmin(0)?.allclose(&Tensor::new([0.75, 0.25])?, 1e-12, 0.0)?);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn softmin(&self, dim: isize) -> Result<Tensor> {
-        self.as_view().softmin(dim, None).map(Tensor::from_view)
-    }
-
-    /// [`Tensor::softmin`] of the elements in a dtype: a copy, which is logged, where that is another.
-    ///
-    /// # Errors
-    /// Integers and complex numbers; a dim out of range; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// # use osteon_spec::DType;
-    /// let x = Tensor::new([7.0f32, 7.0])?;
-    /// assert_eq!(x.softmin_in(0, DType::F64)?.to_vec::<f64>()?, [0.5, 0.5]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn softmin_in(&self, dim: isize, dtype: DType) -> Result<Tensor> {
-        self.as_view()
-            .softmin(dim, Some(dtype))
-            .map(Tensor::from_view)
-    }
-
-    /// Elements less the mean of the last dims, whose sizes are `shape`, divided by the root of their variance and `eps`; then times
-    /// `weight` plus `bias`, of that shape. The result is contiguous.
-    ///
-    /// # Errors
-    /// A shape that is not that of the last dims; a weight or bias of another shape or dtype; integers; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([[1.0f64, 3.0], [5.0, 5.0]])?;
-    /// assert_eq!(x.layer_norm([2], None, None, 0.0)?.i([0.into()])?.to_vec::<f64>()?, [-1.0, 1.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn layer_norm(
-        &self,
-        shape: impl AsRef<[usize]>,
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        eps: f64,
-    ) -> Result<Tensor> {
-        self.as_view()
-            .layer_norm(shape.as_ref(), affine(weight, bias), eps)
-            .map(Tensor::from_view)
-    }
-
-    /// Elements divided by the root of the mean square of the last dims, whose sizes are `shape`, and `eps`; then times `weight`.
-    /// Without `eps`, it is the step from 1 to the next number (of `float32` for half precision).
-    ///
-    /// # Errors
-    /// As [`Tensor::layer_norm`].
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([3.0f64, 3.0])?;
-    /// assert_eq!(x.rms_norm([2], None, Some(0.0))?.to_vec::<f64>()?, [1.0, 1.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn rms_norm(
-        &self,
-        shape: impl AsRef<[usize]>,
-        weight: Option<&Tensor>,
-        eps: Option<f64>,
-    ) -> Result<Tensor> {
-        self.as_view()
-            .rms_norm(shape.as_ref(), weight.map(Tensor::as_view), eps)
-            .map(Tensor::from_view)
-    }
-
-    /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`; then times `weight` plus
-    /// `bias`. In training the statistics are those of these elements, and go into the running ones; else they are the running ones.
-    /// Channels last stay so; else the result is contiguous.
-    ///
-    /// # Errors
-    /// Fewer than two dims; no running statistics outside training; statistics, a weight or bias that are not one number for each
-    /// channel; one element for each channel in training; integers; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// use osteon_autograd::BatchNorm;
-    /// let x = Tensor::new([[1.0f64, 4.0], [3.0, 8.0]])?;
-    /// let how = BatchNorm { training: true, eps: 0.0, ..BatchNorm::default() };
-    /// assert_eq!(x.batch_norm(&how)?.to_vec::<f64>()?, [-1.0, -1.0, 1.0, 1.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn batch_norm(&self, how: &BatchNorm<'_>) -> Result<Tensor> {
-        let running = how.running.map(|(mean, var)| Running {
-            mean: mean.as_view(),
-            var: var.as_view(),
-        });
-        self.as_view()
-            .batch_norm(
-                running,
-                affine(how.weight, how.bias),
-                how.training,
-                how.momentum,
-                how.eps,
-            )
-            .map(Tensor::from_view)
-    }
-
-    /// [`Tensor::layer_norm`] of each of `groups` groups of channels (dim 1), with a weight and bias for each channel.
-    ///
-    /// # Errors
-    /// Fewer than two dims; channels that the groups do not divide; a weight or bias that is not one number for each channel;
-    /// one element for each group; integers; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([[1.0f64, 3.0, 10.0, 20.0]])?;
-    /// assert_eq!(x.group_norm(2, None, None, 0.0)?.to_vec::<f64>()?, [-1.0, 1.0, -1.0, 1.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn group_norm(
-        &self,
-        groups: usize,
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        eps: f64,
-    ) -> Result<Tensor> {
-        self.as_view()
-            .group_norm(groups, affine(weight, bias), eps)
-            .map(Tensor::from_view)
-    }
-
-    /// [`Tensor::batch_norm`] of each first index on its own, by its own statistics. The result is contiguous.
-    ///
-    /// # Errors
-    /// One element for each channel; a weight or bias that is not one number for each; integers; out of memory.
-    ///
-    /// ```
-    /// # use osteon_autograd::Tensor;
-    /// let x = Tensor::new([[[1.0f64, 3.0], [10.0, 20.0]]])?;
-    /// assert_eq!(x.instance_norm(None, None, 0.0)?.to_vec::<f64>()?, [-1.0, 1.0, -1.0, 1.0]);
-    /// # Ok::<(), osteon_spec::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn instance_norm(
-        &self,
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        eps: f64,
-    ) -> Result<Tensor> {
-        self.as_view()
-            .instance_norm(affine(weight, bias), eps)
-            .map(Tensor::from_view)
+        let norm = |apart: Tensor| apart.norm(order);
+        self.sub(other).and_then(norm).map_err(|e| e.op("dist"))
     }
 
     /// Elements divided by the norm of an order of a dim, or by `eps` where that is larger.
@@ -477,9 +210,9 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn normalize(&self, order: f64, dim: isize, eps: f64) -> Result<Tensor> {
-        self.as_view()
-            .normalize(order, dim, eps)
-            .map(Tensor::from_view)
+        let norm = self.vector_norm(order, [dim], true);
+        let norm = norm.map_err(|e| e.op("normalize"))?;
+        self.div(&norm.clamp_min(eps)?)
     }
 
     /// The cosine of the angle between two along a dim; norms below `eps` count as `eps`.
@@ -495,8 +228,20 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn cosine_similarity(&self, other: &Tensor, dim: isize, eps: f64) -> Result<Tensor> {
-        self.as_view()
-            .cosine_similarity(other.as_view(), dim, eps)
-            .map(Tensor::from_view)
+        let op = "cosine_similarity";
+        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(op))?;
+        let dtype = self.dtype().promote(other.dtype()).map_err(|e| e.op(op))?;
+        if dtype.category() < Category::Float {
+            let message = format!("needs floats or complex numbers, got {dtype}");
+            return Err(Error::new(Kind::DType, message).op(op));
+        }
+        let unit = |x: &Tensor| {
+            let x = x.promoted(dtype, op)?.expand(signed(&shape))?;
+            // The bound is none for the derivative, as in PyTorch.
+            let norm = x.vector_norm(2.0, [dim], true)?.copy()?;
+            no_grad(|| norm.clamp_min_(eps))?;
+            x.div(&norm)
+        };
+        unit(self)?.mul(&unit(other)?)?.sum_dims([dim], false)
     }
 }

@@ -4,15 +4,20 @@ use crate::lane::ops;
 use crate::math::Math;
 
 ops! {
-    /// A softmax, by the two results of [`ReduceOp::Exponentials`](crate::ReduceOp::Exponentials).
+    /// A softmax, by the two results of [`ReduceOp::Exponentials`](crate::ReduceOp::Exponentials), or the gradient of its
+    /// input, by that of its result, the result and a sum.
     pub enum SoftmaxOp;
-    /// The kernel of `op(x, max, sum)`.
+    /// The kernel of `op(x, max, sum)`, or of `op(gradient, result, sum)`.
     pub fn softmax = map3 over 4;
 
     /// `e^(x - max) / sum`.
     Softmax { float: |x, max, sum| Math::exp(x - max) / sum; }
     /// Its logarithm.
     LogSoftmax { float: |x, max, sum| x - max - Math::ln(sum); }
+    /// `(g - sum) · y`, where the sum is that of `g · y`.
+    SoftmaxGradient { float: |g, y, sum| (g - sum) * y; }
+    /// `g - e^y · sum`, where the sum is that of `g`.
+    LogSoftmaxGradient { float: |g, y, sum| g - Math::exp(y) * sum; }
 }
 
 ops! {

@@ -56,8 +56,11 @@ impl View {
     }
 
     /// Itself when it has this dtype, else a copy that an operation makes for itself.
+    ///
+    /// # Errors
+    /// Where such copies are forbidden; out of memory.
     #[track_caller]
-    pub(crate) fn promoted(&self, dtype: DType, op: &'static str) -> Result<View> {
+    pub fn promoted(&self, dtype: DType, op: &'static str) -> Result<View> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }

@@ -75,15 +75,68 @@ impl View {
     #[track_caller]
     pub fn singular_values(&self) -> Result<View> {
         let op = "linalg.svdvals";
-        let batch = Batch::of(self, op)?;
-        let values = if self.dtype().is_complex() {
-            singular_values(batch.matrices::<Complex<f64>>(self, op)?, op)?
+        let [values, _, _] = if self.dtype().is_complex() {
+            self.taken_apart::<Complex<f64>>(false, op)?
         } else {
-            singular_values(batch.matrices::<f64>(self, op)?, op)?
+            self.taken_apart::<f64>(false, op)?
         };
-        let mut shape = Dims::from_slice(&self.shape()[..self.dim() - 2]);
-        shape.push(batch.rows.min(batch.columns));
-        View::from_slice(&values, &shape, &self.device())?.to_dtype(self.dtype().to_real())
+        Ok(values)
+    }
+
+    /// The singular values of each matrix `A` of a batch, and the vectors `U` and `Vᴴ`, as many of each, such that
+    /// `A = U · diag(values) · Vᴴ`.
+    ///
+    /// # Errors
+    /// As [`View::singular_values`].
+    #[track_caller]
+    pub fn svd(&self) -> Result<[View; 3]> {
+        let op = "linalg.svd";
+        if self.dtype().is_complex() {
+            self.taken_apart::<Complex<f64>>(true, op)
+        } else {
+            self.taken_apart::<f64>(true, op)
+        }
+    }
+
+    /// Singular values, and vectors where they are asked for, else views without elements.
+    #[track_caller]
+    fn taken_apart<T>(&self, vectors: bool, op: &'static str) -> Result<[View; 3]>
+    where
+        T: Number + ComplexField<RealField = f64>,
+    {
+        let batch = Batch::of(self, op)?;
+        let (mut values, mut left, mut right) = (Vec::<f64>::new(), Vec::<T>::new(), Vec::<T>::new());
+        let matrices = batch.matrices::<T>(self, op)?;
+        for m in matrices.into_iter().filter(|m| !m.is_empty()) {
+            let svd = m
+                .iter()
+                .all(ComplexField::is_finite)
+                .then(|| SVD::try_new(m, vectors, vectors, f64::EPSILON, MOST_STEPS))
+                .flatten();
+            let svd = svd.ok_or_else(|| {
+                let what = "singular values were not found: are all numbers finite?";
+                Error::new(Kind::Value, what).op(op)
+            })?;
+            values.extend(svd.singular_values.iter());
+            // The library keeps columns together, views rows.
+            left.extend(svd.u.iter().flat_map(|u| u.transpose().data.as_vec().clone()));
+            right.extend(svd.v_t.iter().flat_map(|v| v.transpose().data.as_vec().clone()));
+        }
+        let of_shape = |dims: &[usize]| {
+            let mut shape = Dims::from_slice(&self.shape()[..self.dim() - 2]);
+            shape.extend_from_slice(dims);
+            shape
+        };
+        let (rank, device) = (batch.rows.min(batch.columns), self.device());
+        let [u, v] = match vectors {
+            true => [[batch.rows, rank], [rank, batch.columns]],
+            false => [[0, 0]; 2],
+        };
+        Ok([
+            View::from_slice(&values, &of_shape(&[rank]), &device)?.to_dtype(self.dtype().to_real())?,
+            View::from_slice(&left, &of_shape(&u), &device)?.to_dtype(self.dtype())?,
+            View::from_slice(&right, &of_shape(&v), &device)?.to_dtype(self.dtype())?,
+        ])
     }
 }
 
@@ -115,26 +168,6 @@ with_out! { to;
         let layout = dense.layout().mt()?;
         to.put(View::new(dense.storage().clone(), layout, dense.dtype(), op)?)
     }
-}
-
-#[track_caller]
-fn singular_values<T>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Result<Vec<f64>>
-where
-    T: ComplexField<RealField = f64>,
-{
-    let mut values = Vec::new();
-    for m in matrices.into_iter().filter(|m| !m.is_empty()) {
-        let finite = m.iter().all(ComplexField::is_finite);
-        let svd = finite
-            .then(|| SVD::try_new(m, false, false, f64::EPSILON, MOST_STEPS))
-            .flatten();
-        let svd = svd.ok_or_else(|| {
-            let what = "singular values were not found: are all numbers finite?";
-            Error::new(Kind::Value, what).op(op)
-        })?;
-        values.extend(svd.singular_values.iter());
-    }
-    Ok(values)
 }
 
 /// The elements of the inverses, column after column.

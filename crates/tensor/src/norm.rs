@@ -7,7 +7,9 @@ use crate::softmax::accurate;
 use crate::target::Target;
 use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View, write};
 use osteon_kernels::ReduceOp;
-use osteon_spec::{Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output};
+use osteon_spec::{
+    DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output,
+};
 use smallvec::SmallVec;
 
 /// What a normalisation multiplies by and adds at the end, both optional.
@@ -28,6 +30,18 @@ pub struct Running<'a> {
     pub var: &'a View,
 }
 
+/// What a normalisation gives: its result, and the statistics that it divided by, of the shape that broadcasts to that of
+/// the elements as they were grouped.
+#[derive(Clone, Debug)]
+pub struct Normalized {
+    /// The result.
+    pub out: View,
+    /// What was subtracted, if anything.
+    pub mean: Option<View>,
+    /// What was multiplied by; none where there were no elements.
+    pub scale: Option<View>,
+}
+
 fn shape_error(op: &'static str, message: String) -> Error {
     Error::new(Kind::Shape, message).op(op)
 }
@@ -40,9 +54,22 @@ fn column(view: &View, sizes: &[isize], rank: usize) -> Result<View> {
     view.view(&shape)
 }
 
+/// A view, or the number that stands for one that is absent.
+pub(crate) fn or(view: Option<&View>, absent: f64) -> Arg<'_> {
+    match view {
+        Some(view) => Arg::View(view),
+        None => Arg::Number(Scalar::Float(absent)),
+    }
+}
+
 /// A small operation on statistics.
 #[track_caller]
-fn of<'a>(name: &'static str, op: BinaryOp, a: &'a View, b: impl Into<Arg<'a>>) -> Result<View> {
+pub(crate) fn binary<'a>(
+    name: &'static str,
+    op: BinaryOp,
+    a: &'a View,
+    b: impl Into<Arg<'a>>,
+) -> Result<View> {
     let args = [Arg::View(a), b.into()];
     Call {
         name,
@@ -57,7 +84,7 @@ fn of<'a>(name: &'static str, op: BinaryOp, a: &'a View, b: impl Into<Arg<'a>>) 
 /// `1 / sqrt(var + eps)`.
 #[track_caller]
 fn inverse_root(name: &'static str, var: &View, eps: f64) -> Result<View> {
-    let sum = of(name, BinaryOp::Add, var, eps)?;
+    let sum = binary(name, BinaryOp::Add, var, eps)?;
     let (op, args) = (Op::Unary(UnaryOp::Rsqrt), [Arg::View(&sum)]);
     Call {
         name,
@@ -94,12 +121,17 @@ impl View {
         &self,
         name: &'static str,
         layout: Layout,
-        [mean, scale]: [Arg<'_>; 2],
+        mean: Option<View>,
+        scale: View,
         affine: Affine<'_>,
-    ) -> Result<View> {
+    ) -> Result<Normalized> {
         let out = View::alloc(layout, self.dtype(), &self.device(), name)?;
-        self.normalize_into(name, &out, [mean, scale], affine)?;
-        Ok(out)
+        self.normalize_into(name, &out, mean.as_ref(), &scale, affine)?;
+        Ok(Normalized {
+            out,
+            mean,
+            scale: Some(scale),
+        })
     }
 
     #[track_caller]
@@ -107,17 +139,14 @@ impl View {
         &self,
         name: &'static str,
         out: &View,
-        [mean, scale]: [Arg<'_>; 2],
+        mean: Option<&View>,
+        scale: &View,
         affine: Affine<'_>,
     ) -> Result<()> {
-        let or = |view, absent: f64| match view {
-            Some(view) => Arg::View(view),
-            None => Arg::Number(Scalar::Float(absent)),
-        };
         let args = [
             self.into(),
-            mean,
-            scale,
+            or(mean, 0.0),
+            scale.into(),
             or(affine.weight, 1.0),
             or(affine.bias, 0.0),
         ];
@@ -142,13 +171,13 @@ impl View {
     /// A `shape` that is not that of the last dims; a weight or bias of another shape; a dtype without fractions; out of
     /// memory.
     #[track_caller]
-    pub fn layer_norm(&self, shape: &[usize], affine: Affine<'_>, eps: f64) -> Result<View> {
+    pub fn layer_norm(&self, shape: &[usize], affine: Affine<'_>, eps: f64) -> Result<Normalized> {
         let name = "layer_norm";
         let dims = self.last_dims(name, shape)?;
         self.check_affine(name, affine, shape)?;
         let [mean, scale] = self.moments(name, &dims, eps)?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine)
+        self.normalized(name, layout, Some(mean), scale, affine)
     }
 
     /// Elements divided by the root of the mean square of the last dims: `x / sqrt(mean(x²) + eps) · weight`. Without
@@ -162,20 +191,17 @@ impl View {
         shape: &[usize],
         weight: Option<&View>,
         eps: Option<f64>,
-    ) -> Result<View> {
+    ) -> Result<Normalized> {
         let name = "rms_norm";
         let dims = self.last_dims(name, shape)?;
         let affine = Affine { weight, bias: None };
         self.check_affine(name, affine, shape)?;
         check_fractional(self.dtype(), name)?;
         let (dtype, real) = (self.dtype(), accurate(self.dtype().to_real()));
-        let eps = eps.unwrap_or(match real.size() {
-            4 => f32::EPSILON as f64,
-            _ => f64::EPSILON,
-        });
+        let eps = eps.unwrap_or(rms_eps(dtype));
         let square = if dtype.is_complex() {
             // PyTorch squares complex numbers as they are.
-            of(name, BinaryOp::Mul, self, self)?.mean(&dims, true, None)?
+            binary(name, BinaryOp::Mul, self, self)?.mean(&dims, true, None)?
         } else {
             let count = shape.iter().product::<usize>() as f64;
             let (op, number) = (ReduceOp::Norm, 2.0);
@@ -188,8 +214,8 @@ impl View {
                 number,
             }
             .one(self, real)?;
-            let root = of(name, BinaryOp::Mul, &norm, 1.0 / count.sqrt())?;
-            of(name, BinaryOp::Mul, &root, &root)?
+            let root = binary(name, BinaryOp::Mul, &norm, 1.0 / count.sqrt())?;
+            binary(name, BinaryOp::Mul, &root, &root)?
         };
         let scale = inverse_root(name, &square, eps)?;
         let mut layout = self.image_layout(name)?;
@@ -197,7 +223,7 @@ impl View {
             // As PyTorch, which multiplies by the weights in a step of its own.
             layout = elementwise_output(&[&layout, weight.layout()], self.shape())?;
         }
-        self.normalized(name, layout, [0.0.into(), (&scale).into()], affine)
+        self.normalized(name, layout, None, scale, affine)
     }
 
     /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`. With `training` both are of
@@ -214,17 +240,21 @@ impl View {
         training: bool,
         momentum: f64,
         eps: f64,
-    ) -> Result<View> {
+    ) -> Result<Normalized> {
         let name = "batch_norm";
         check_real(self, name)?;
+        let channels = self.channels(name)?;
         if self.numel() == 0 {
             let layout = self
                 .layout()
                 .like(MemoryFormat::Preserve)
                 .map_err(|e| e.op(name))?;
-            return View::alloc(layout, self.dtype(), &self.device(), name);
+            return Ok(Normalized {
+                out: View::alloc(layout, self.dtype(), &self.device(), name)?,
+                mean: None,
+                scale: None,
+            });
         }
-        let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
         if let Some(Running { mean, var }) = running {
             let both = Affine {
@@ -255,7 +285,7 @@ impl View {
             };
             let scale = column(&inverse_root(name, &in_accurate(var)?, eps)?)?;
             let mean = column(mean)?;
-            return self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine);
+            return self.normalized(name, layout, Some(mean), scale, affine);
         }
         let count = self.numel() / channels;
         if count == 1 {
@@ -281,14 +311,14 @@ impl View {
         let (var, mean) = how.both(self, [accurate(dtype); 2])?;
         let scale = column(&inverse_root(name, &var, eps)?)?;
         let center = column(&mean)?;
-        let out = self.normalized(name, layout, [(&center).into(), (&scale).into()], affine)?;
+        let normalized = self.normalized(name, layout, Some(center), scale, affine)?;
         if let Some(running) = running {
             // The running variance is that of a sample.
             let n = count as f64;
             follow(name, running.mean, &mean, momentum, 1.0)?;
             follow(name, running.var, &var, momentum, n / (n - 1.0))?;
         }
-        Ok(out)
+        Ok(normalized)
     }
 
     /// [`View::layer_norm`] over all dims but the first, for each of several groups of channels (dim 1), and with a weight and bias
@@ -298,7 +328,7 @@ impl View {
     /// Fewer than two dims; channels that the groups do not divide; a weight or bias that is not one number for each channel; a
     /// dtype without fractions; out of memory.
     #[track_caller]
-    pub fn group_norm(&self, groups: usize, affine: Affine<'_>, eps: f64) -> Result<View> {
+    pub fn group_norm(&self, groups: usize, affine: Affine<'_>, eps: f64) -> Result<Normalized> {
         let name = "group_norm";
         let channels = self.channels(name)?;
         if groups == 0 || !channels.is_multiple_of(groups) {
@@ -332,8 +362,12 @@ impl View {
         let [mean, scale] = x.moments(name, &dims, eps)?;
         let out = View::alloc(self.image_layout(name)?, self.dtype(), &self.device(), name)?;
         let split = out.unflatten(1, &sizes)?;
-        x.normalize_into(name, &split, [(&mean).into(), (&scale).into()], affine)?;
-        Ok(out)
+        x.normalize_into(name, &split, Some(&mean), &scale, affine)?;
+        Ok(Normalized {
+            out,
+            mean: Some(mean),
+            scale: Some(scale),
+        })
     }
 
     /// [`View::batch_norm`] of each first index on its own, by its own statistics. The result is contiguous.
@@ -341,7 +375,7 @@ impl View {
     /// # Errors
     /// Fewer than three dims; one element for each channel; as [`View::batch_norm`].
     #[track_caller]
-    pub fn instance_norm(&self, affine: Affine<'_>, eps: f64) -> Result<View> {
+    pub fn instance_norm(&self, affine: Affine<'_>, eps: f64) -> Result<Normalized> {
         let name = "instance_norm";
         let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
@@ -365,41 +399,7 @@ impl View {
         };
         let [mean, scale] = self.moments(name, &dims, eps)?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        self.normalized(name, layout, [(&mean).into(), (&scale).into()], affine)
-    }
-
-    /// Elements divided by the norm of a dim, or by `eps` where that is larger.
-    ///
-    /// # Errors
-    /// A dtype without fractions; a dim out of range; out of memory.
-    #[track_caller]
-    pub fn normalize(&self, order: f64, dim: isize, eps: f64) -> Result<View> {
-        let name = "normalize";
-        let norm = self.vector_norm(order, &[dim], true, None)?;
-        let divisor = of(name, BinaryOp::Maximum, &norm, eps)?;
-        of(name, BinaryOp::Div, self, &divisor)
-    }
-
-    /// The cosine of the angle between two along a dim; norms below `eps` count as `eps`.
-    ///
-    /// # Errors
-    /// Shapes that do not broadcast; dtypes without fractions; a dim out of range; out of memory.
-    #[track_caller]
-    pub fn cosine_similarity(&self, other: &View, dim: isize, eps: f64) -> Result<View> {
-        let name = "cosine_similarity";
-        let shape = osteon_spec::broadcast_shapes(&[self.shape(), other.shape()])
-            .map_err(|e| e.op(name))?;
-        let sizes: Vec<isize> = shape.iter().map(|&n| n as isize).collect();
-        let dtype = self
-            .dtype()
-            .promote(other.dtype())
-            .map_err(|e| e.op(name))?;
-        check_fractional(dtype, name)?;
-        let unit = |x: &View| {
-            let x = x.promoted(dtype, name)?.expand(&sizes)?;
-            x.normalize(2.0, dim, eps)
-        };
-        of(name, BinaryOp::Mul, &unit(self)?, &unit(other)?)?.sum(&[dim], false, None)
+        self.normalized(name, layout, Some(mean), scale, affine)
     }
 
     /// The last dims, whose sizes these are.
@@ -457,6 +457,14 @@ impl View {
             }
         }
         Ok(())
+    }
+}
+
+/// What [`View::rms_norm`] adds where nothing is given.
+pub fn rms_eps(dtype: DType) -> f64 {
+    match accurate(dtype.to_real()).size() {
+        4 => f32::EPSILON as f64,
+        _ => f64::EPSILON,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reductions of dims to one element. Results are contiguous, whatever the input.
 
-use crate::backend::{Arg, backend};
+use crate::backend::backend;
 use crate::target::{Reads, Target, with_out};
-use crate::{BinaryOp, Call, Compute, Op, View};
+use crate::View;
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_spec::{Category, DType, Dims, Error, Kind, Layout, Result, wrap_dim};
 
@@ -503,25 +503,6 @@ with_out! { to;
 }
 
 impl View {
-    /// The norm of an order of the difference of two.
-    ///
-    /// # Errors
-    /// Shapes that do not broadcast; as [`View::vector_norm`].
-    #[track_caller]
-    pub fn dist(&self, other: &View, order: f64) -> Result<View> {
-        let args = [Arg::View(self), Arg::View(other)];
-        let op = Op::Binary(BinaryOp::Sub);
-        let apart = Call {
-            name: "dist",
-            op,
-            compute: Compute::Promoted,
-            args: &args,
-            numbers: &[],
-        }
-        .fresh()?;
-        apart.vector_norm(order, &[], false, None)
-    }
-
     /// The sum of the diagonal of a matrix.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! Softmax and its kin: one reduction, then one loop over the elements. Results are contiguous.
 
-use crate::backend::{Arg, backend};
+use crate::View;
+use crate::backend::backend;
 use crate::reduce::{Reduce, check_fractional};
 use crate::target::{Reads, Target, with_out};
-use crate::{Call, Compute, Op, UnaryOp, View};
 use osteon_kernels::{ReduceOp, SoftmaxOp};
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 
@@ -35,24 +35,6 @@ with_out! { to;
 }
 
 impl View {
-    /// [`View::softmax`] of `-x`.
-    ///
-    /// # Errors
-    /// As [`View::softmax`].
-    #[track_caller]
-    pub fn softmin(&self, dim: isize, dtype: Option<DType>) -> Result<View> {
-        let (args, op) = ([Arg::View(self)], Op::Unary(UnaryOp::Neg));
-        let minus = Call {
-            name: "softmin",
-            op,
-            compute: Compute::Promoted,
-            args: &args,
-            numbers: &[],
-        }
-        .fresh()?;
-        minus.softmax(dim, dtype)
-    }
-
     #[track_caller]
     fn normalized_exponentials(
         &self,
