@@ -84,7 +84,7 @@ impl Tensor {
     /// The shape of a number for each channel (dim 1, or several in its place), such that it broadcasts to all elements.
     fn channels(&self, channels: &[usize]) -> Vec<usize> {
         let mut shape = channels.to_vec();
-        shape.resize(channels.len() + self.dim() - 2, 1);
+        shape.resize(channels.len() + self.dim().saturating_sub(2), 1);
         shape
     }
 
@@ -187,7 +187,8 @@ impl Tensor {
             how.eps,
         )?;
         let dims = (0..self.dim() as isize).filter(|&d| d != 1).collect();
-        let channels = self.channels(&[self.shape()[1]]);
+        // A vector has none, and is empty then.
+        let channels = self.channels(self.shape().get(1..2).unwrap_or_default());
         let mut rule = Normalization::over(dims, channels, how.eps);
         rule.is_fixed = !how.training;
         self.normalized([how.weight, how.bias], made, rule)

@@ -243,7 +243,6 @@ impl View {
     ) -> Result<Normalized> {
         let name = "batch_norm";
         check_real(self, name)?;
-        let channels = self.channels(name)?;
         if self.numel() == 0 {
             let layout = self
                 .layout()
@@ -255,6 +254,7 @@ impl View {
                 scale: None,
             });
         }
+        let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
         if let Some(Running { mean, var }) = running {
             let both = Affine {
