@@ -152,13 +152,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let name = "matrix_norm";
         let matrices = self.movedim(dims.map(|d| d as isize), [-2, -1])?;
-        let values = |t: &Tensor| {
-            t.as_view()
-                .singular_values()
-                .map(Tensor::from_view)
-                .map_err(|e| e.op(name))
-        };
-        let values = values(&matrices)?;
+        let values = matrices.singular_values().map_err(|e| e.op(name))?;
         let out = match norm {
             MatrixNorm::Nuc => values.sum_dims([-1], keepdim)?,
             // The largest of no values is 0.

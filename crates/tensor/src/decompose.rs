@@ -105,7 +105,8 @@ impl View {
         T: Number + ComplexField<RealField = f64>,
     {
         let batch = Batch::of(self, op)?;
-        let (mut values, mut left, mut right) = (Vec::<f64>::new(), Vec::<T>::new(), Vec::<T>::new());
+        let (mut values, mut left, mut right) =
+            (Vec::<f64>::new(), Vec::<T>::new(), Vec::<T>::new());
         let matrices = batch.matrices::<T>(self, op)?;
         for m in matrices.into_iter().filter(|m| !m.is_empty()) {
             let svd = m
@@ -119,8 +120,16 @@ impl View {
             })?;
             values.extend(svd.singular_values.iter());
             // The library keeps columns together, views rows.
-            left.extend(svd.u.iter().flat_map(|u| u.transpose().data.as_vec().clone()));
-            right.extend(svd.v_t.iter().flat_map(|v| v.transpose().data.as_vec().clone()));
+            left.extend(
+                svd.u
+                    .iter()
+                    .flat_map(|u| u.transpose().data.as_vec().clone()),
+            );
+            right.extend(
+                svd.v_t
+                    .iter()
+                    .flat_map(|v| v.transpose().data.as_vec().clone()),
+            );
         }
         let of_shape = |dims: &[usize]| {
             let mut shape = Dims::from_slice(&self.shape()[..self.dim() - 2]);
@@ -133,7 +142,8 @@ impl View {
             false => [[0, 0]; 2],
         };
         Ok([
-            View::from_slice(&values, &of_shape(&[rank]), &device)?.to_dtype(self.dtype().to_real())?,
+            View::from_slice(&values, &of_shape(&[rank]), &device)?
+                .to_dtype(self.dtype().to_real())?,
             View::from_slice(&left, &of_shape(&u), &device)?.to_dtype(self.dtype())?,
             View::from_slice(&right, &of_shape(&v), &device)?.to_dtype(self.dtype())?,
         ])
