@@ -4,7 +4,11 @@
 mod arrange;
 #[path = "gradients/check.rs"]
 mod check;
+#[path = "gradients/normalize.rs"]
+mod normalize;
 #[path = "gradients/places.rs"]
 mod places;
 #[path = "gradients/products.rs"]
 mod products;
+#[path = "gradients/reduce.rs"]
+mod reduce;
