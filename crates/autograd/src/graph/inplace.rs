@@ -3,7 +3,7 @@
 use super::mode::{is_grad_enabled, is_inference_mode_enabled};
 use super::record::{Recorder, Taken, wanted};
 use super::view::{INFERENCE, is_differentiable};
-use super::{Back, Edge, Geometry, Grads, Input, Rule, Strided};
+use super::{Back, Edge, Geometry, Grads, Rule, Strided};
 use crate::Tensor;
 use osteon_memory::{attribute, here};
 use osteon_spec::{Error, Kind, Result};
@@ -59,11 +59,9 @@ impl Recorder {
             written: rule,
         };
         // The base's history before the write takes the place of the view's.
-        self.inputs[0] = base.edge().map(|edge| Input {
-            edge,
-            sizes: SmallVec::from_slice(base.geometry.layout.sizes()),
-            dtype: base.geometry.dtype,
-        });
+        self.inputs[0] = base.input();
+        // PyTorch frees the written operation with the first pass.
+        self.save_number();
         let node = self.node(smallvec![base.geometry.clone()], Box::new(rule));
         base.set_edge(Some(Edge::Node(node, 0)), None);
         target.look_again(&base)
@@ -134,8 +132,7 @@ fn check_target(target: &Tensor) -> Result<()> {
                 target.described()
             ));
         }
-        let state = base.state();
-        if state.leaf && state.edge.is_none() {
+        if target.requires_grad() && base.state().edge.is_none() {
             return refuse(format!(
                 "a view of a leaf that requires grad is being written in place ({}); do so inside no_grad",
                 target.described()

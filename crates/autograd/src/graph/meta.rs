@@ -1,10 +1,11 @@
 //! What the graph knows of one tensor.
 
-use super::{Edge, Hook, PostHook};
+use super::{Edge, Hook, Input, PostHook};
 use crate::Tensor;
 use osteon_memory::{Attachment, Storage};
 use osteon_spec::{DType, Device, Layout, Result};
 use osteon_tensor::View;
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -98,6 +99,15 @@ impl Meta {
         drop(state);
         // Outside of the lock: it may be the last handle of a long graph.
         drop(old);
+    }
+
+    /// The tensor as an input of a node, if gradients flow to it.
+    pub fn input(self: &Arc<Meta>) -> Option<Input> {
+        self.edge().map(|edge| Input {
+            edge,
+            sizes: SmallVec::from_slice(self.geometry.layout.sizes()),
+            dtype: self.geometry.dtype,
+        })
     }
 
     /// The edge along which gradients of this tensor flow, if any do.

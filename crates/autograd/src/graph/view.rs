@@ -3,7 +3,7 @@
 
 use super::mode::is_grad_enabled;
 use super::record::{Recorder, wanted};
-use super::{Edge, Geometry, Input, Meta, Node, Rule, Strided};
+use super::{Edge, Geometry, Meta, Node, Rule, Strided};
 use crate::Tensor;
 use osteon_memory::Attachment;
 use osteon_spec::{DType, Error, Kind, Result};
@@ -116,11 +116,7 @@ impl Tensor {
         if (has_edge || base.is_tracked()) && self.version() != self.stamp() {
             self.look_again(&base)?;
         }
-        match self.shared_meta().and_then(|m| m.edge()) {
-            // A base that began to require gradients after the view was made: the view is a leaf beside it.
-            None if base.is_tracked() => Ok(Some(Edge::Leaf(self.meta_or_new()))),
-            edge => Ok(edge),
-        }
+        Ok(self.shared_meta().and_then(|m| m.edge()))
     }
 
     /// Makes the edge of a view anew, from its base.
@@ -134,28 +130,19 @@ impl Tensor {
                 ),
             ));
         }
-        let edge = base.edge().map(|edge| {
-            let rule = Strided::new(&base.geometry, Geometry::of(self));
-            let input = Input {
-                edge,
-                sizes: SmallVec::from_slice(base.geometry.layout.sizes()),
-                dtype: base.geometry.dtype,
-            };
-            let site = self.as_view().site();
-            let (inputs, outputs) = (smallvec![Some(input)], smallvec![Geometry::of(self)]);
-            Edge::Node(
-                Node::new(
-                    "as_strided",
-                    site,
-                    inputs,
-                    outputs,
-                    SmallVec::new(),
-                    Box::new(rule),
-                ),
-                0,
-            )
-        });
-        self.meta_or_new().set_edge(edge, Some(self.version()));
+        // A base without an edge has none to give: gradients end here, as in PyTorch.
+        let input = base.input();
+        let rule = Strided::new(&base.geometry, Geometry::of(self));
+        let node = Node::new(
+            "as_strided",
+            self.as_view().site(),
+            smallvec![input],
+            smallvec![Geometry::of(self)],
+            SmallVec::new(),
+            Box::new(rule),
+        );
+        self.meta_or_new()
+            .set_edge(Some(Edge::Node(node, 0)), Some(self.version()));
         Ok(())
     }
 
