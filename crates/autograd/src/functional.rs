@@ -1,6 +1,7 @@
 //! PyTorch's `nn.functional`, by its names.
 
 use crate::Tensor;
+use crate::graph::mode::no_grad;
 pub use crate::loss::{
     Classes, Reduction, binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,
     huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
@@ -307,6 +308,80 @@ pub fn embedding(indices: &Tensor, weight: &Tensor) -> Result<Tensor> {
         .map(Tensor::from_view)
 }
 
+/// What [`embedding_with`] takes beside indices and weight.
+#[derive(Clone, Copy, Debug)]
+pub struct Embedding {
+    /// The row that gets no gradient, counted from the end where it is negative.
+    pub padding_idx: Option<isize>,
+    /// The norm to which rows that are looked up and have a larger one are scaled down, in the weight itself.
+    pub max_norm: Option<f64>,
+    /// The order of that norm.
+    pub norm_type: f64,
+}
+
+impl Default for Embedding {
+    /// PyTorch's: no padding, no largest norm, an order of 2.
+    fn default() -> Self {
+        Embedding {
+            padding_idx: None,
+            max_norm: None,
+            norm_type: 2.0,
+        }
+    }
+}
+
+/// [`embedding`] with a row that gets no gradient, or a largest norm of the rows that are looked up, which changes the
+/// weight in place.
+///
+/// Allocates the result, and with a largest norm the rows that are looked up as well.
+///
+/// # Errors
+/// As [`embedding`]; a padding index out of range.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, functional::{self, Embedding}};
+/// let weight = Tensor::new([[3.0, 4.0], [30.0, 40.0]])?;
+/// let how = Embedding { max_norm: Some(2.5), ..Embedding::default() };
+/// let rows = functional::embedding_with(&Tensor::new([0i64])?, &weight, &how)?;
+/// assert!(rows.allclose(&Tensor::new([[1.5, 2.0]])?, 1e-6, 0.0)?);
+/// assert!(weight.select(0, 0)?.allclose(&Tensor::new([1.5, 2.0])?, 1e-6, 0.0)?);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+#[track_caller]
+pub fn embedding_with(indices: &Tensor, weight: &Tensor, how: &Embedding) -> Result<Tensor> {
+    let op = "embedding";
+    let rows = weight.shape().first().copied().unwrap_or(0) as isize;
+    if let Some(padding) = how.padding_idx.filter(|p| !(-rows..rows).contains(p)) {
+        let message = format!("padding_idx is {padding}, but there are {rows} rows");
+        return Err(Error::new(Kind::Index, message).op(op));
+    }
+    if let Some(most) = how.max_norm {
+        no_grad(|| limit_rows(indices, weight, most, how.norm_type)).map_err(|e| e.op(op))?;
+    }
+    let found = embedding(indices, weight)?;
+    match how.padding_idx {
+        Some(padding) if found.requires_grad() => {
+            // The same numbers, of which those of the padding have no history.
+            let is_padding = indices.eq(padding.rem_euclid(rows) as i64)?.unsqueeze(-1)?;
+            found.detach()?.r#where(&is_padding, &found)
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Scales the rows that are named down to a largest norm, in place.
+#[track_caller]
+fn limit_rows(indices: &Tensor, weight: &Tensor, most: f64, order: f64) -> Result<()> {
+    // Checks the indices, and the weight's shape.
+    embedding(&indices.flatten(0, -1)?.narrow(0, 0, 0)?, weight)?;
+    let named = indices.unique()?.values;
+    let rows = weight.index_select(0, &named)?;
+    let norms = rows.vector_norm(order, [1], true)?;
+    let scale = norms.add(1e-7)?.reciprocal()?.mul(most)?;
+    let scale = scale.r#where(&norms.gt(most)?, 1)?;
+    weight.index_copy_(0, &named, &rows.mul(&scale)?)
+}
+
 /// `x`, or where it is not positive `weight · x`: a weight for each channel, dim 1, or one for all.
 ///
 /// # Errors
@@ -427,13 +502,17 @@ pub struct Attention<'a> {
     pub scale: Option<f64>,
     /// Whether several heads of the query may share a head of key and value.
     pub enable_gqa: bool,
+    /// The probability with which a weight becomes 0; the others are scaled so that the mean stays. Always: whoever
+    /// evaluates passes 0.
+    pub dropout_p: f64,
 }
 
 /// `softmax(query · keyᵀ · scale + mask) · value`. Heads and batches broadcast without being copied; the result has the
 /// query's order of dims; a query that may look at no key gives zeros. Allocates the scores as well.
 ///
 /// # Errors
-/// Shapes or dtypes that do not fit; a mask together with `is_causal`; a guard in the way; out of memory.
+/// Shapes or dtypes that do not fit; a mask together with `is_causal`; a probability beyond 0 to 1; a guard in the way; out of
+/// memory.
 ///
 /// ```
 /// # use osteon_autograd::{Tensor, functional::{self, Attention}};
@@ -455,6 +534,7 @@ pub fn scaled_dot_product_attention(
         is_causal: how.is_causal,
         scale: how.scale,
         enable_gqa: how.enable_gqa,
+        dropout_p: how.dropout_p,
     };
     query
         .as_view()

@@ -102,4 +102,70 @@ impl Tensor {
         let out = self.as_view().dot(other.as_view())?;
         product(out, self, other, || Product::named("k", "k", ""))
     }
+
+    /// The Kronecker product: a copy of the other tensor for each element of this one, times it. Dtypes promote; the tensor of
+    /// fewer dims gets new ones in front. The result is contiguous; a factor that is not is copied first.
+    ///
+    /// # Errors
+    /// Dtypes without products; a guard in the way; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let (x, y) = (Tensor::new([1i64, 10])?, Tensor::new([[1i64, 2], [3, 4]])?);
+    /// let product = x.kron(&y)?;
+    /// assert_eq!(product.shape(), [2, 4]);
+    /// assert_eq!(product.to_vec::<i64>()?, [1, 2, 10, 20, 3, 4, 30, 40]);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn kron(&self, other: &Tensor) -> Result<Tensor> {
+        let Kron { a, b, shape, .. } = Kron::new(self, other).map_err(|e| e.op("kron"))?;
+        // In the order of dims that the result has, whatever the factors' is.
+        let (a, b) = (a.contiguous()?, b.contiguous()?);
+        a.mul(&b)?.view(shape).map_err(|e| e.op("kron"))
+    }
+}
+
+/// The factors of a Kronecker product as ones that broadcast.
+pub(crate) struct Kron {
+    pub(crate) a: Tensor,
+    pub(crate) b: Tensor,
+    /// Of the result.
+    pub(crate) shape: Vec<isize>,
+    /// The two sizes of the factors that make each of those.
+    pub(crate) sizes: Vec<[isize; 2]>,
+}
+
+impl Kron {
+    pub(crate) fn new(a: &Tensor, b: &Tensor) -> Result<Kron> {
+        let rank = a.dim().max(b.dim());
+        let padded = |t: &Tensor| {
+            let mut shape = vec![1; rank - t.dim()];
+            shape.extend(t.shape().iter().map(|&n| n as isize));
+            shape
+        };
+        let sizes: Vec<[isize; 2]> = padded(a)
+            .into_iter()
+            .zip(padded(b))
+            .map(|(m, n)| [m, n])
+            .collect();
+        // Dims of size 1 between those of each, which any strides allow.
+        let spread = |t: &Tensor, place: usize| {
+            let shape: Vec<isize> = sizes
+                .iter()
+                .flat_map(|pair| {
+                    let mut each = [1, 1];
+                    each[place] = pair[place];
+                    each
+                })
+                .collect();
+            t.view(shape)
+        };
+        Ok(Kron {
+            a: spread(a, 0)?,
+            b: spread(b, 1)?,
+            shape: sizes.iter().map(|[m, n]| m.saturating_mul(*n)).collect(),
+            sizes,
+        })
+    }
 }

@@ -52,6 +52,21 @@ fn last_dims(x: &Tensor, shape: &[usize]) -> Vec<isize> {
         .collect()
 }
 
+/// The running statistics, which have no history.
+fn running<'a>(how: &BatchNorm<'a>, op: &'static str) -> Result<Option<Running<'a>>> {
+    let Some((mean, var)) = how.running else {
+        return Ok(None);
+    };
+    if wanted(&[mean, var]) {
+        let message = "running statistics have no derivative and must not require gradients";
+        return Err(Error::new(Kind::Autograd, message).op(op));
+    }
+    Ok(Some(Running {
+        mean: mean.as_view(),
+        var: var.as_view(),
+    }))
+}
+
 impl Tensor {
     /// The result of a normalisation, with its derivative.
     fn normalized(
@@ -169,18 +184,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn batch_norm(&self, how: &BatchNorm<'_>) -> Result<Tensor> {
-        let running = how.running.map(|(mean, var)| Running {
-            mean: mean.as_view(),
-            var: var.as_view(),
-        });
-        if let Some((mean, var)) = how.running
-            && wanted(&[mean, var])
-        {
-            let message = "running statistics have no derivative and must not require gradients";
-            return Err(Error::new(Kind::Autograd, message).op("batch_norm"));
-        }
         let made = self.as_view().batch_norm(
-            running,
+            running(how, "batch_norm")?,
             affine(how.weight, how.bias),
             how.training,
             how.momentum,
@@ -242,13 +247,47 @@ impl Tensor {
         bias: Option<&Tensor>,
         eps: f64,
     ) -> Result<Tensor> {
-        let made = self.as_view().instance_norm(affine(weight, bias), eps)?;
-        let dims = (2..self.dim() as isize).collect();
+        self.instance_norm_with(&BatchNorm {
+            weight,
+            bias,
+            eps,
+            training: true,
+            ..BatchNorm::default()
+        })
+    }
+
+    /// [`Tensor::instance_norm`] with running statistics. In training (PyTorch's `use_input_stats`) each first index has its
+    /// own, whose means go into the running ones; else those are what elements are normalised by.
+    ///
+    /// # Errors
+    /// As [`Tensor::batch_norm`]; fewer than three dims; one element for each channel in training.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// use osteon_autograd::BatchNorm;
+    /// let x = Tensor::new([[[1.0f64, 3.0]], [[10.0, 20.0]]])?;
+    /// let (mean, var) = (Tensor::new([0.0])?, Tensor::new([1.0])?);
+    /// let how = BatchNorm { running: Some((&mean, &var)), training: true, eps: 0.0, ..BatchNorm::default() };
+    /// assert_eq!(x.instance_norm_with(&how)?.to_vec::<f64>()?, [-1.0, 1.0, -1.0, 1.0]);
+    /// assert!(mean.allclose(&Tensor::new([0.1 * (2.0 + 15.0) / 2.0])?, 1e-12, 0.0)?);
+    /// assert!(var.allclose(&Tensor::new([0.9 + 0.1 * (2.0 + 50.0) / 2.0])?, 1e-12, 0.0)?);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn instance_norm_with(&self, how: &BatchNorm<'_>) -> Result<Tensor> {
+        let made = self.as_view().instance_norm(
+            running(how, "instance_norm")?,
+            affine(how.weight, how.bias),
+            how.training,
+            how.momentum,
+            how.eps,
+        )?;
+        // Fixed statistics are those of all first indices.
+        let is_spread = |&d: &isize| d > 1 || (d == 0 && !how.training);
+        let dims = (0..self.dim() as isize).filter(is_spread).collect();
         let channels = self.channels(&[self.shape()[1]]);
-        self.normalized(
-            [weight, bias],
-            made,
-            Normalization::over(dims, channels, eps),
-        )
+        let mut rule = Normalization::over(dims, channels, how.eps);
+        rule.is_fixed = !how.training;
+        self.normalized([how.weight, how.bias], made, rule)
     }
 }

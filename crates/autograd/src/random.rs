@@ -3,15 +3,15 @@
 
 use crate::Tensor;
 use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result};
-use osteon_tensor::{Distribution, View};
+use osteon_tensor::{Distribution, Number, View};
 
 pub use osteon_tensor::manual_seed;
 
 impl Tensor {
-    /// Uniform random numbers from 0 (included) to 1 (excluded).
+    /// Uniform random numbers from 0 (included) to 1 (excluded), of complex numbers both parts.
     ///
     /// # Errors
-    /// A dtype that is not one of floats; out of memory.
+    /// Integers and `bool`; out of memory.
     ///
     /// ```
     /// # use osteon_autograd::{Tensor, manual_seed};
@@ -33,7 +33,7 @@ impl Tensor {
         .map(Tensor::from_view)
     }
 
-    /// Normal random numbers of mean 0 and variance 1.
+    /// Normal random numbers of mean 0 and variance 1, of which the two parts of complex numbers have half each.
     ///
     /// # Errors
     /// As [`Tensor::rand`].
@@ -158,7 +158,7 @@ impl Tensor {
     /// 1 with the probability that each element says, else 0.
     ///
     /// # Errors
-    /// A dtype that is not one of floats; out of memory. A probability outside of 0 to 1 counts as the nearer end.
+    /// A dtype that is not one of floats; a probability outside of 0 to 1, or NaN; out of memory.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;
@@ -168,10 +168,24 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn bernoulli(&self) -> Result<Tensor> {
-        self.rand_like()
-            .map_err(|e| e.op("bernoulli"))?
-            .lt(self)?
-            .to(self.dtype())
+        let op = "bernoulli";
+        if !self.dtype().is_float() {
+            let message = format!("needs floats, got {}; cast with to() first", self.dtype());
+            return Err(Error::new(Kind::DType, message).op(op));
+        }
+        if self.numel() > 0 {
+            let (least, most) = self.as_view().aminmax(&[], false)?;
+            let (least, most) = (
+                f64::from_scalar(least.item()?),
+                f64::from_scalar(most.item()?),
+            );
+            // A NaN is both, and neither is in the range.
+            if !(least >= 0.0 && most <= 1.0) {
+                let message = format!("probabilities must be from 0 to 1, got {least} to {most}");
+                return Err(Error::new(Kind::Value, message).op(op));
+            }
+        }
+        self.rand_like()?.lt(self)?.to(self.dtype())
     }
 
     /// 1 with probability `p`, else 0, into every element.
@@ -193,10 +207,10 @@ impl Tensor {
             .random_(Distribution::Bernoulli(p), "bernoulli_")
     }
 
-    /// Uniform random numbers from `from` (included) to `to` (excluded) into every element.
+    /// Uniform random numbers from `from` (included) to `to` (excluded) into every element, of complex ones into both parts.
     ///
     /// # Errors
-    /// A dtype that is not one of floats; an empty range; overlap; a guard in the way.
+    /// Integers and `bool`; an empty range; overlap; a guard in the way.
     ///
     /// ```
     /// # use osteon_autograd::{Tensor, manual_seed};
@@ -212,10 +226,11 @@ impl Tensor {
             .random_(Distribution::Uniform(from, to), "uniform_")
     }
 
-    /// Normal random numbers of this mean and standard deviation into every element.
+    /// Normal random numbers of this mean and standard deviation into every element; each part of complex ones has this mean
+    /// and half of the variance, as in PyTorch.
     ///
     /// # Errors
-    /// A dtype that is not one of floats; a negative deviation; overlap; a guard in the way.
+    /// Integers and `bool`; a negative deviation; overlap; a guard in the way.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;

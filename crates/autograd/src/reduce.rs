@@ -272,6 +272,54 @@ impl Tensor {
         })
     }
 
+    /// [`Tensor::nansum`] with the elements converted to a dtype first, on the way; of floats as integers NaN still counts
+    /// for nothing, through a temporary.
+    ///
+    /// # Errors
+    /// Complex numbers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1.5f32, f32::NAN, 2.25])?;
+    /// assert_eq!(x.nansum_in([], false, osteon_spec::DType::F64)?.item::<f64>()?, 3.75);
+    /// assert_eq!(x.nansum_in([], false, osteon_spec::DType::I64)?.item::<i64>()?, 3);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nansum_in(
+        &self,
+        dims: impl AsRef<[isize]>,
+        keepdim: bool,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .nansum(dims.as_ref(), keepdim, Some(dtype))
+            .map(Tensor::from_view)
+    }
+
+    /// [`Tensor::nanmean`] with the elements converted to a dtype first, on the way.
+    ///
+    /// # Errors
+    /// Integers, also as the dtype; complex numbers; a dim out of range or named twice; out of memory.
+    ///
+    /// ```
+    /// # use osteon_autograd::Tensor;
+    /// let x = Tensor::new([1.5f32, f32::NAN, 2.0])?;
+    /// assert_eq!(x.nanmean_in([], false, osteon_spec::DType::F64)?.item::<f64>()?, 1.75);
+    /// # Ok::<(), osteon_spec::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nanmean_in(
+        &self,
+        dims: impl AsRef<[isize]>,
+        keepdim: bool,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        self.as_view()
+            .nanmean(dims.as_ref(), keepdim, Some(dtype))
+            .map(Tensor::from_view)
+    }
+
     /// Whether any element is true (not zero): `bool`, but `uint8` of `uint8`.
     ///
     /// # Errors

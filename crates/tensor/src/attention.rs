@@ -4,7 +4,7 @@ use crate::backend::Arg;
 use crate::matmul::{check_factors, product};
 use crate::target::Target;
 use crate::{BinaryOp, Call, CompareOp, Compute, Op, UnaryOp, View};
-use osteon_kernels::Triangle;
+use osteon_kernels::{Distribution, Triangle};
 use osteon_spec::{DType, Error, Kind, MemoryFormat, Result, Scalar};
 
 /// What attention takes beside query, key and value.
@@ -18,6 +18,9 @@ pub struct Attention<'a> {
     pub scale: Option<f64>,
     /// Whether several heads of the query may share a head of key and value.
     pub enable_gqa: bool,
+    /// The probability with which a weight becomes 0; the others are scaled so that the mean stays. Always: whoever
+    /// evaluates passes 0.
+    pub dropout_p: f64,
 }
 
 const NAME: &str = "scaled_dot_product_attention";
@@ -41,7 +44,7 @@ impl View {
     /// gives zeros. Heads and batches broadcast without being copied; the result has the query's order of dims.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit; a mask together with `is_causal`; guards; out of memory.
+    /// Shapes or dtypes that do not fit; a mask together with `is_causal`; a probability beyond 0 to 1; guards; out of memory.
     #[track_caller]
     pub fn attention(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
         if [self, key, value].iter().any(|v| v.dim() < 2) {
@@ -62,6 +65,11 @@ impl View {
                 Kind::Value,
                 "a mask and is_causal exclude each other".to_owned(),
             ));
+        }
+        if !(0.0..=1.0).contains(&how.dropout_p) {
+            let p = how.dropout_p;
+            let message = format!("the probability of dropout must be from 0 to 1, got {p}");
+            return Err(unfit(Kind::Value, message));
         }
         if how.enable_gqa && self.dim() >= 3 && key.dim() >= 3 && value.dim() >= 3 {
             let heads = |v: &View| v.shape()[v.dim() - 3];
@@ -133,8 +141,12 @@ impl View {
             .fresh()?;
             weights = View::choose(&none, 0.0.into(), (&weights).into())?;
         }
+        if how.dropout_p > 0.0 {
+            weights = thinned(weights, how.dropout_p)?;
+        }
         let last_is_dense = |v: &View| v.stride()[v.dim() - 1] == 1;
         let fused = self.dim() >= 3
+            && how.dropout_p == 0.0
             && [key, value]
                 .iter()
                 .all(|v| v.shape()[..v.dim() - 2] == self.shape()[..self.dim() - 2])
@@ -156,6 +168,21 @@ fn causal(scores: &View) -> Result<View> {
     let rank = scores.dim();
     View::ones(&scores.shape()[rank - 2..], DType::Bool, &scores.device())?
         .triangle(Triangle::Lower(0))
+}
+
+/// Weights of which each is 0 with this probability, and the others larger by as much.
+#[track_caller]
+fn thinned(weights: View, p: f64) -> Result<View> {
+    let kept = Distribution::Bernoulli(1.0 - p);
+    let (dtype, device) = (weights.dtype(), weights.device());
+    let kept = View::random(weights.shape(), kept, dtype, &device, NAME)?;
+    let multiply = Op::Binary(BinaryOp::Mul);
+    call(multiply, &[(&weights).into(), (&kept).into()], &[]).overwrite(&weights)?;
+    if p < 1.0 {
+        let factor = 1.0 / (1.0 - p);
+        call(multiply, &[(&weights).into(), factor.into()], &[]).overwrite(&weights)?;
+    }
+    Ok(weights)
 }
 
 /// Scores with -infinity where a `bool` mask is false, or with another mask added.

@@ -256,17 +256,7 @@ impl View {
         }
         let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
-        if let Some(Running { mean, var }) = running {
-            let both = Affine {
-                weight: Some(mean),
-                bias: Some(var),
-            };
-            self.check_affine(name, both, &[channels])?;
-            if training {
-                write::check_itself(mean, name)?;
-                write::check_itself(var, name)?;
-            }
-        }
+        self.check_running(name, running, channels, training)?;
         let column = |view: &View| column(view, &[channels as isize], self.dim() - 1);
         let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
         let (weight, bias) = (weight?, bias?);
@@ -276,16 +266,7 @@ impl View {
         };
         let layout = self.image_layout(name)?;
         if !training {
-            let Some(Running { mean, var }) = running else {
-                return Err(Error::new(
-                    Kind::Value,
-                    "running statistics are needed outside training",
-                )
-                .op(name));
-            };
-            let scale = column(&inverse_root(name, &in_accurate(var)?, eps)?)?;
-            let mean = column(mean)?;
-            return self.normalized(name, layout, Some(mean), scale, affine);
+            return self.by_running(name, layout, running, affine, eps);
         }
         let count = self.numel() / channels;
         if count == 1 {
@@ -370,16 +351,38 @@ impl View {
         })
     }
 
-    /// [`View::batch_norm`] of each first index on its own, by its own statistics. The result is contiguous.
+    /// [`View::batch_norm`] of each first index on its own. With `training` by its own statistics, whose means over the first dim
+    /// go into the running ones. The result is contiguous.
     ///
     /// # Errors
-    /// Fewer than three dims; one element for each channel; as [`View::batch_norm`].
+    /// Fewer than three dims; one element for each channel in training; as [`View::batch_norm`].
     #[track_caller]
-    pub fn instance_norm(&self, affine: Affine<'_>, eps: f64) -> Result<Normalized> {
+    pub fn instance_norm(
+        &self,
+        running: Option<Running<'_>>,
+        affine: Affine<'_>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Normalized> {
         let name = "instance_norm";
+        check_real(self, name)?;
         let channels = self.channels(name)?;
         self.check_affine(name, affine, &[channels])?;
-        if self.shape()[2..].iter().product::<usize>() == 1 {
+        self.check_running(name, running, channels, training)?;
+        let column = |view: &View| column(view, &[channels as isize], self.dim() - 1);
+        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
+        let (weight, bias) = (weight?, bias?);
+        let affine = Affine {
+            weight: weight.as_ref(),
+            bias: bias.as_ref(),
+        };
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
+        if !training {
+            return self.by_running(name, layout, running, affine, eps);
+        }
+        let count = self.shape()[2..].iter().product::<usize>();
+        if count == 1 {
             return Err(shape_error(
                 name,
                 format!(
@@ -389,17 +392,72 @@ impl View {
             ));
         }
         let dims: Vec<isize> = (2..self.dim() as isize).collect();
-        let rank = self.dim() - 1;
-        let column = |view: &View| column(view, &[channels as isize], rank);
-        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
-        let (weight, bias) = (weight?, bias?);
-        let affine = Affine {
-            weight: weight.as_ref(),
-            bias: bias.as_ref(),
+        let how = Reduce {
+            to: Target::fresh(name),
+            op: ReduceOp::Var,
+            dims: &dims,
+            keepdim: true,
+            dtype: self.dtype(),
+            number: 0.0,
         };
-        let [mean, scale] = self.moments(name, &dims, eps)?;
-        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        self.normalized(name, layout, Some(mean), scale, affine)
+        let (var, mean) = how.both(self, [accurate(self.dtype()); 2])?;
+        let updates = match running.filter(|_| self.numel() > 0) {
+            None => None,
+            Some(running) => {
+                let each = |v: &View| v.mean(&[0], false, None)?.view(&[channels as isize]);
+                Some((running, each(&mean)?, each(&var)?))
+            }
+        };
+        let scale = inverse_root(name, &var, eps)?;
+        let normalized = self.normalized(name, layout, Some(mean), scale, affine)?;
+        if let Some((running, mean, var)) = updates {
+            let n = count as f64;
+            follow(name, running.mean, &mean, momentum, 1.0)?;
+            follow(name, running.var, &var, momentum, n / (n - 1.0))?;
+        }
+        Ok(normalized)
+    }
+
+    /// Checks that running statistics are numbers for each channel, and may be written in training.
+    fn check_running(
+        &self,
+        name: &'static str,
+        running: Option<Running<'_>>,
+        channels: usize,
+        training: bool,
+    ) -> Result<()> {
+        let Some(Running { mean, var }) = running else {
+            return Ok(());
+        };
+        let both = Affine {
+            weight: Some(mean),
+            bias: Some(var),
+        };
+        self.check_affine(name, both, &[channels])?;
+        if training {
+            write::check_itself(mean, name)?;
+            write::check_itself(var, name)?;
+        }
+        Ok(())
+    }
+
+    /// Normalised by running statistics.
+    #[track_caller]
+    fn by_running(
+        &self,
+        name: &'static str,
+        layout: Layout,
+        running: Option<Running<'_>>,
+        affine: Affine<'_>,
+        eps: f64,
+    ) -> Result<Normalized> {
+        let Some(Running { mean, var }) = running else {
+            let message = "running statistics are needed outside training";
+            return Err(Error::new(Kind::Value, message).op(name));
+        };
+        let column = |view: &View| column(view, &[view.numel() as isize], self.dim() - 1);
+        let scale = column(&inverse_root(name, &in_accurate(var)?, eps)?)?;
+        self.normalized(name, layout, Some(column(mean)?), scale, affine)
     }
 
     /// The last dims, whose sizes these are.

@@ -8,6 +8,7 @@ use crate::write;
 use osteon_kernels::{Distribution, Random};
 use osteon_memory::here;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result, Scalar};
+use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::{Mutex, PoisonError};
 
 /// The seed, and how many numbers have been drawn since it was set.
@@ -62,7 +63,7 @@ impl View {
     ) -> Result<View> {
         check(distribution, dtype).map_err(|e| e.op(op))?;
         let view = View::alloc(layout, dtype, device, op)?;
-        backend(*device).random(&view, &draw(view.numel(), distribution))?;
+        view.drawn(distribution, op)?;
         Ok(view)
     }
 
@@ -74,11 +75,30 @@ impl View {
     pub fn random_(&self, distribution: Distribution, op: &'static str) -> Result<()> {
         check(distribution, self.dtype()).map_err(|e| e.op(op))?;
         write::check(self, &[], op)?;
-        backend(self.device())
-            .random(self, &draw(self.numel(), distribution))
-            .map_err(|e| e.op(op))?;
+        self.drawn(distribution, op)?;
         self.storage().record_write(op, here());
         Ok(())
+    }
+}
+
+impl View {
+    /// Writes random numbers, of complex ones both parts: normal ones share the variance.
+    fn drawn(&self, distribution: Distribution, op: &'static str) -> Result<()> {
+        if !self.dtype().is_complex() || matches!(distribution, Distribution::Integers(..)) {
+            let how = draw(self.numel(), distribution);
+            return backend(self.device())
+                .random(self, &how)
+                .map_err(|e| e.op(op));
+        }
+        let each = match distribution {
+            Distribution::Normal(mean, std) => Distribution::Normal(mean, std * FRAC_1_SQRT_2),
+            other => other,
+        };
+        let parts = self.view_as_real()?;
+        let how = draw(parts.numel(), each);
+        backend(self.device())
+            .random(&parts, &how)
+            .map_err(|e| e.op(op))
     }
 }
 
@@ -122,8 +142,14 @@ fn check(distribution: Distribution, dtype: DType) -> Result<()> {
         Distribution::Bernoulli(p) if !(0.0..=1.0).contains(&p) => {
             value(format!("the probability must be from 0 to 1, got {p}"))
         }
+        Distribution::Bernoulli(_) if dtype.is_complex() => {
+            let message = "not defined for complex numbers; draw floats and cast with to()";
+            Err(Error::new(Kind::DType, message))
+        }
         Distribution::Integers(_, 0) => value("the range of integers is empty".to_owned()),
-        Distribution::Uniform(..) | Distribution::Normal(..) if !dtype.is_float() => {
+        Distribution::Uniform(..) | Distribution::Normal(..)
+            if !dtype.is_float() && !dtype.is_complex() =>
+        {
             Err(Error::new(
                 Kind::DType,
                 format!("not defined for {dtype}; draw floats and cast with to()"),

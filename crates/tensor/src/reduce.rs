@@ -2,7 +2,7 @@
 
 use crate::backend::backend;
 use crate::target::{Reads, Target, with_out};
-use crate::View;
+use crate::{Call, Compute, Op, UnaryOp, View};
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_spec::{Category, DType, Dims, Error, Kind, Layout, Result, wrap_dim};
 
@@ -331,12 +331,24 @@ with_out! { to;
     /// The sum of what is not NaN, likewise.
     ///
     /// # Errors
-    /// As [`View::sum`]; complex numbers; floats as another dtype than a float, which has no NaN.
+    /// As [`View::sum`]; complex numbers; floats into an `out` of integers that no dtype asks for.
     nansum nansum_out(&self, dims: &[isize], keepdim: bool, dtype: Option<DType>) -> View {
         let wanted = dtype.or(to.dtype()).unwrap_or(summed(self.dtype()));
-        if self.dtype().is_complex() || (self.dtype().is_float() && !wanted.is_float()) {
+        let loses_nan = self.dtype().is_float() && !wanted.is_float();
+        if self.dtype().is_complex() || (loses_nan && (dtype.is_none() || wanted.is_complex())) {
             let message = format!("not defined for {} as {wanted}", self.dtype());
             return Err(Error::new(Kind::DType, message).op(to.op));
+        }
+        if loses_nan {
+            let is_nan = Call {
+                name: to.op,
+                op: Op::Unary(UnaryOp::IsNan),
+                compute: Compute::Promoted,
+                args: &[self.into()],
+                numbers: &[],
+            };
+            let numbers = self.masked_fill(&is_nan.fresh()?, 0.0.into())?;
+            return numbers.summed(ReduceOp::Sum, dims, keepdim, dtype, to);
         }
         let op = if wanted.is_float() { ReduceOp::NanSum } else { ReduceOp::Sum };
         self.summed(op, dims, keepdim, Some(wanted), to)
@@ -365,6 +377,7 @@ with_out! { to;
             return Err(Error::new(Kind::DType, "not defined for complex numbers").op(to.op));
         }
         let dtype = dtype.or(to.dtype()).unwrap_or(self.dtype());
+        check_fractional(dtype, to.op)?;
         let how = self.reduction(ReduceOp::NanMean, dims, keepdim, to);
         Reduce { dtype, ..how }.one(self, dtype)
     }

@@ -226,7 +226,11 @@ fn groups_and_instances() {
         |i| vec![i[0], i[1]],
         |g, v, i| standard(g, v, 0.1) * w[i[1]],
     );
-    assert_close(&x.instance_norm(affine, 0.1).unwrap(), &want, 1e-13);
+    assert_close(
+        &x.instance_norm(None, affine, true, 0.1, 0.1).unwrap(),
+        &want,
+        1e-13,
+    );
     assert!(x.group_norm(4, affine, 0.1).unwrap_err().is_shape());
     assert!(x.group_norm(0, affine, 0.1).unwrap_err().is_shape());
 }

@@ -2,9 +2,11 @@
 
 use super::outs;
 use crate::Tensor;
+use crate::elementwise::binary;
 use crate::join::views;
-use osteon_spec::{Result, Scalar};
-use osteon_tensor::{Added, View, Weights};
+use crate::matmul::Kron;
+use osteon_spec::{Error, Kind, Result, Scalar};
+use osteon_tensor::{Added, Arg, BinaryOp, Compute, Op, View, Weights};
 
 fn weights(beta: impl Into<Scalar>, alpha: impl Into<Scalar>) -> Weights {
     Weights {
@@ -48,6 +50,10 @@ outs! { out: One;
     vecdot_out of vecdot(&self, other: &Tensor, dim: isize) reads [self, other]
         => self.as_view().vecdot_out(other.as_view(), dim, out);
     x = [[1.0, 2.0], [3.0, 4.0]], y = [1.0, 10.0]; x.vecdot_out(&y, -1, &out); [21.0, 43.0];
+
+    /// It may hold another dtype of the same category or a higher one.
+    kron_out of kron(&self, other: &Tensor) reads [self, other] => kron(self, other, out);
+    x = [1.0, 10.0], y = [[1.0, 2.0], [3.0, 4.0]]; x.kron_out(&y, &out); [[1.0, 2.0, 10.0, 20.0], [3.0, 4.0, 30.0, 40.0]];
 
     cross_out of cross(&self, other: &Tensor, dim: isize) reads [self, other]
         => self.as_view().cross_out(other.as_view(), dim, out);
@@ -107,4 +113,26 @@ outs! { out: One;
     /// It may be `self`.
     log_softmax_out of log_softmax(&self, dim: isize) reads [self] => self.as_view().log_softmax_out(dim, None, out);
     x = [1.0, 1.0]; x.log_softmax_out(0, &out); [-0.6931471805599453, -0.6931471805599453];
+}
+
+#[track_caller]
+fn kron(a: &Tensor, b: &Tensor, out: &View) -> Result<View> {
+    let op = "kron_out";
+    let Kron { a, b, shape, sizes } = Kron::new(a, b).map_err(|e| e.op(op))?;
+    let wanted: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
+    if out.shape() != wanted {
+        let message = format!(
+            "the result has shape {wanted:?}, but out has {:?}",
+            out.shape()
+        );
+        return Err(Error::new(Kind::Shape, message).op(op));
+    }
+    // Each dim as two, the last first so that the others stay where they are.
+    let mut pairs = out.clone();
+    for (d, sizes) in sizes.iter().enumerate().rev() {
+        pairs = pairs.unflatten(d as isize, sizes)?;
+    }
+    let args = [Arg::View(a.as_view()), Arg::View(b.as_view())];
+    binary(op, Op::Binary(BinaryOp::Mul), Compute::Promoted, &args).out(&pairs)?;
+    Ok(out.clone())
 }

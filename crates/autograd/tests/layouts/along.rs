@@ -18,6 +18,8 @@ pub const REDUCTIONS: &[Row] = rows! {
     "mean_dims": x => x.mean_dims([-1], false);
     "mean_in": x => x.mean_in([0, 1], false, DType::F64);
     "nansum": x => x.nansum([0], false);
+    "nansum_in": x => x.nansum_in([0], false, DType::F64);
+    "nanmean_in": x => x.nanmean_in([1], true, DType::F64);
     "nanmean": x => x.nanmean([1, 2], true);
     "any_dims": x => x.any_dims([1], false);
     "all_dims": x => x.all_dims([0], true);
@@ -60,6 +62,10 @@ pub const REDUCTIONS: &[Row] = rows! {
     });
     "batch_norm": x h g => x.batch_norm(&BatchNorm { running: Some((h, g)), ..BatchNorm::default() });
     "group_norm": image v w => image.group_norm(2, Some(v), Some(w), 1e-5);
+    "instance_norm_with": x h g => x.instance_norm_with(&BatchNorm {
+        running: Some((h, g)),
+        ..BatchNorm::default()
+    });
     "instance_norm": x h g => x.instance_norm(Some(h), Some(g), 1e-5);
     "normalize": x => x.normalize(2.0, 1, 1e-12);
     "cosine_similarity": x y => x.cosine_similarity(y, 1, 1e-8);

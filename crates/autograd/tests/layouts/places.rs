@@ -15,6 +15,7 @@ pub const PRODUCTS: &[Row] = rows! {
     "dot": v w => v.dot(w);
     "vdot": v w => v.vdot(w);
     "outer": v h => v.outer(h);
+    "kron": x q => x.kron(q);
     "inner": x v => x.inner(v);
     "vecdot": x y => x.vecdot(y, 1);
     "cross": x y => x.cross(y, 1);

@@ -228,7 +228,7 @@ rows! {
         count_nonzero = "How many elements are not zero, over dims";
         dist = "The norm of an order of the difference of two tensors";
         group_norm = "`layer_norm` of each of `groups` groups of channels (dim 1), with a weight and bias for each channel";
-        instance_norm = "`batch_norm` of each first index on its own, by its own statistics";
+        instance_norm instance_norm_with = "`batch_norm` of each first index on its own, by its own statistics";
         layer_norm = "Elements less the mean of the last dims, whose sizes are `shape`, divided by the root of their variance and `eps`; then times `weight` plus `bias`, of that shape";
         log_softmax log_softmax_out = "The logarithm of `softmax`, also where that is too small to be told from 0";
         log_softmax_in = "`log_softmax` of the elements in a dtype: a copy, which is logged, where that is another";
@@ -241,8 +241,8 @@ rows! {
         mean_in = "The mean over dims, of elements converted to a dtype first, on the way";
         min min_out = "The smallest element of all; NaN where there is one";
         min_dim min_dim_out = "The smallest elements along a dim, and where the first of them are; NaN counts as beyond all";
-        nanmean nanmean_out = "The mean of what is not NaN, over dims";
-        nansum nansum_out = "The sum of what is not NaN, over dims";
+        nanmean nanmean_in nanmean_out = "The mean of what is not NaN, over dims";
+        nansum nansum_in nansum_out = "The sum of what is not NaN, over dims";
         norm = "The norm of an order of all elements, whatever the shape: `vector_norm` over all dims";
         normalize = "Elements divided by the norm of an order of a dim, or by `eps` where that is larger";
         prod = "The product of all elements: `int64` of integers and `bool`";
@@ -286,6 +286,7 @@ rows! {
         einsum = "Sums of products of tensors whose dims are named by letters";
         inner inner_out = "Sums of products over the last dims of both, for all pairs of what is before";
         inverse inverse_out = "The inverses of square matrices: `linalg.inv`";
+        kron kron_out = "The Kronecker product: a copy of the other tensor for each element of this one, times it";
         matmul matmul_out = "The matrix product";
         matrix_power matrix_power_out = "The `n`th power of square matrices, of their inverses for a negative `n`: `linalg.matrix_power`";
         mm mm_out = "The product of two matrices";

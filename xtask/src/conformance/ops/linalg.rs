@@ -16,7 +16,7 @@ pub fn products(op: &str, c: &Call<'_>) -> Made {
             }
         };
     }
-    by_name! { bmm dot inner matmul mm mv outer vdot }
+    by_name! { bmm dot inner kron matmul mm mv outer vdot }
 }
 
 /// Products that are added to a tensor.

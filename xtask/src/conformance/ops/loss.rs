@@ -58,9 +58,6 @@ pub fn losses(op: &str, c: &Call<'_>) -> Made {
         "prelu" => one(f::prelu(x()?, c.tensor(1, "weight")?)?),
         "glu" => one(f::glu(x()?, c.int_or(1, "dim", -1)?)?),
         "scaled_dot_product_attention" => {
-            if c.float_or(4, "dropout_p", 0.0)? != 0.0 {
-                return Err(Stop::Missing);
-            }
             let how = Attention {
                 mask: c.tensor_or_none(3, "attn_mask")?,
                 is_causal: c.flag(5, "is_causal")?,
@@ -69,6 +66,7 @@ pub fn losses(op: &str, c: &Call<'_>) -> Made {
                     .map(|_| c.float(usize::MAX, "scale"))
                     .transpose()?,
                 enable_gqa: c.flag(usize::MAX, "enable_gqa")?,
+                dropout_p: c.float_or(4, "dropout_p", 0.0)?,
             };
             let (key, value) = (c.tensor(1, "key")?, c.tensor(2, "value")?);
             one(f::scaled_dot_product_attention(x()?, key, value, &how)?)

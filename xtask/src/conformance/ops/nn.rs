@@ -84,7 +84,18 @@ pub fn pools(op: &str, c: &Call<'_>) -> Made {
             c.each_or(3, "padding", [0; 2])?,
             c.each_or(4, "stride", [1; 2])?,
         )?),
-        "nn.functional.embedding" => one(f::embedding(c.tensor(1, "indices")?, x()?)?),
+        "nn.functional.embedding" => one(f::embedding_with(
+            c.tensor(1, "indices")?,
+            x()?,
+            &f::Embedding {
+                padding_idx: c.int_or_none(2, "padding_idx")?,
+                max_norm: c
+                    .get(3, "max_norm")
+                    .map(|_| c.float(3, "max_norm"))
+                    .transpose()?,
+                norm_type: c.float_or(4, "norm_type", 2.0)?,
+            },
+        )?),
         _ => Err(Stop::Missing),
     }
 }

@@ -135,13 +135,14 @@ pub fn normalisations(op: &str, c: &Call<'_>) -> Made {
                 float_or(c, 4, "eps", 1e-5)?,
             )?)
         }
-        // Running statistics are those of batch_norm.
-        "nn.functional.instance_norm" if maybe(c, 1, "running_mean")?.is_none() => one(x()?
-            .instance_norm(
-                maybe(c, 3, "weight")?,
-                maybe(c, 4, "bias")?,
-                float_or(c, 7, "eps", 1e-5)?,
-            )?),
+        "nn.functional.instance_norm" => one(x()?.instance_norm_with(&BatchNorm {
+            running: maybe(c, 1, "running_mean")?.zip(maybe(c, 2, "running_var")?),
+            weight: maybe(c, 3, "weight")?,
+            bias: maybe(c, 4, "bias")?,
+            training: c.flag_or(5, "use_input_stats", true)?,
+            momentum: float_or(c, 6, "momentum", 0.1)?,
+            eps: float_or(c, 7, "eps", 1e-5)?,
+        })?),
         "nn.functional.normalize" => one(x()?.normalize(
             float_or(c, 1, "p", 2.0)?,
             c.int_or(2, "dim", 1)?,

@@ -42,8 +42,14 @@ pub fn over_dims(op: &str, c: &Call<'_>) -> Made {
             None => x()?.mean_dims(dims()?, keepdim()?)?,
             Some(dtype) => x()?.mean_in(dims()?, keepdim()?, dtype)?,
         }),
-        "nansum" => one(x()?.nansum(dims()?, keepdim()?)?),
-        "nanmean" => one(x()?.nanmean(dims()?, keepdim()?)?),
+        "nansum" => one(match dtype()? {
+            None => x()?.nansum(dims()?, keepdim()?)?,
+            Some(dtype) => x()?.nansum_in(dims()?, keepdim()?, dtype)?,
+        }),
+        "nanmean" => one(match dtype()? {
+            None => x()?.nanmean(dims()?, keepdim()?)?,
+            Some(dtype) => x()?.nanmean_in(dims()?, keepdim()?, dtype)?,
+        }),
         "any" => one(match given()? {
             None => x()?.any()?,
             Some(dims) => x()?.any_dims(dims, keepdim()?)?,
