@@ -2,11 +2,10 @@
 
 use super::outs;
 use crate::Tensor;
-use crate::elementwise::binary;
 use crate::join::views;
 use crate::matmul::Kron;
 use osteon_spec::{Error, Kind, Result, Scalar};
-use osteon_tensor::{Added, Arg, BinaryOp, Compute, Op, View, Weights};
+use osteon_tensor::{Added, View, Weights};
 
 fn weights(beta: impl Into<Scalar>, alpha: impl Into<Scalar>) -> Weights {
     Weights {
@@ -132,7 +131,7 @@ fn kron(a: &Tensor, b: &Tensor, out: &View) -> Result<View> {
     for (d, sizes) in sizes.iter().enumerate().rev() {
         pairs = pairs.unflatten(d as isize, sizes)?;
     }
-    let args = [Arg::View(a.as_view()), Arg::View(b.as_view())];
-    binary(op, Op::Binary(BinaryOp::Mul), Compute::Promoted, &args).out(&pairs)?;
+    a.mul_out(&b, &Tensor::from_view(pairs))
+        .map_err(|e| e.op(op))?;
     Ok(out.clone())
 }
