@@ -1,6 +1,7 @@
 //! A recording of memory over time: who was where, from when to when.
 
 mod columns;
+mod export;
 mod html;
 mod record;
 mod recording;

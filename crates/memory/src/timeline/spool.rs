@@ -163,8 +163,15 @@ impl Spool {
         })
     }
 
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
     fn enter(&mut self, record: &Record) {
-        let now = self.started.elapsed().as_nanos() as u64;
+        self.enter_at(self.now(), record);
+    }
+
+    fn enter_at(&mut self, now: u64, record: &Record) {
         if self.lost > 0 {
             self.lost += 1;
             return;
@@ -264,27 +271,29 @@ impl Spool {
         }
         *changes = pool.changes();
         let known = std::mem::take(known);
-        let now = segments_of(pool);
-        for old in known.iter().filter(|s| now.binary_search(s).is_err()) {
-            self.enter(&Record::Unmap {
-                device,
-                address: old.address,
-            });
+        let segments = segments_of(pool);
+        // One moment: where a segment gets another shape, the one ends when the other begins.
+        let now = self.now();
+        for old in known.iter().filter(|s| segments.binary_search(s).is_err()) {
+            let address = old.address;
+            self.enter_at(now, &Record::Unmap { device, address });
         }
-        for new in now.iter().filter(|s| known.binary_search(s).is_err()) {
-            self.map(device, new, false);
+        for new in segments.iter().filter(|s| known.binary_search(s).is_err()) {
+            self.enter_at(now, &new.record(device, false));
         }
-        self.segments[device as usize].1 = now;
+        self.segments[device as usize].1 = segments;
     }
+}
 
-    fn map(&mut self, device: u32, segment: &Segment, before: bool) {
-        self.enter(&Record::Map {
+impl Segment {
+    fn record(&self, device: u32, before: bool) -> Record {
+        Record::Map {
             before,
             device,
-            address: segment.address,
-            size: segment.size,
-            large: segment.large,
-        });
+            address: self.address,
+            size: self.size,
+            large: self.large,
+        }
     }
 }
 
@@ -323,12 +332,13 @@ pub(super) fn begin() -> Result<Start> {
             at: s.written,
             lost: s.lost,
         };
-        let time = s.started.elapsed().as_nanos() as u64;
+        let time = s.now();
         let figures = states.each_mut().map(|state| totals(state.pool()));
         s.enter(&Record::Begin { time, figures });
         for (device, state) in (0..).zip(&mut states) {
             let (changes, now) = (state.pool().changes(), segments_of(state.pool()));
-            now.iter().for_each(|segment| s.map(device, segment, true));
+            now.iter()
+                .for_each(|segment| s.enter(&segment.record(device, true)));
             s.segments[device as usize] = (changes, now);
         }
         // From here on others enter what they do.

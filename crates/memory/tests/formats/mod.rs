@@ -1,0 +1,4 @@
+//! Small readers of the formats that timelines are written in.
+
+pub mod pickle;
+pub mod protobuf;
