@@ -31,6 +31,8 @@ impl Geometry {
 /// views of it. It is made when the first of these needs it.
 pub(crate) struct Meta {
     pub geometry: Geometry,
+    /// What the tensor is a view of.
+    base: Option<Arc<Meta>>,
     /// Whether it requires a gradient: as a leaf, or as what an edge's node made. A copy of what `state` says, to
     /// be read without the lock.
     tracked: AtomicBool,
@@ -59,6 +61,7 @@ impl Meta {
     fn new(tensor: &Tensor) -> Meta {
         Meta {
             geometry: Geometry::of(tensor),
+            base: tensor.base_meta(),
             tracked: AtomicBool::new(false),
             state: Mutex::default(),
             adding: Mutex::default(),
@@ -99,6 +102,11 @@ impl Meta {
         drop(state);
         // Outside of the lock: it may be the last handle of a long graph.
         drop(old);
+    }
+
+    /// Whether a leaf has become a result since: its base, of which it is a view, was written under the graph.
+    pub fn is_overtaken(&self) -> bool {
+        self.base.as_ref().is_some_and(|base| base.state().edge.is_some())
     }
 
     /// The tensor as an input of a node, if gradients flow to it.

@@ -6,7 +6,7 @@ use super::mode::{enable_grad, no_grad};
 use super::{Back, Edge, Grads, Input, Meta, Node};
 use crate::Tensor;
 use osteon_memory::attribute;
-use osteon_spec::Result;
+use osteon_spec::{Error, Kind, Result};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -95,6 +95,9 @@ impl<'a> Pass<'a> {
                 };
                 leaves.entry(Arc::as_ptr(meta)).or_insert_with(new).edges += 1;
             }
+        }
+        if let Some(leaf) = leaves.values().find(|leaf| leaf.meta.is_overtaken()) {
+            return Err(overtaken(&leaf.meta));
         }
         let useful = work.wanted.map(|wanted| useful(&order, wanted));
         let mut steps = Vec::with_capacity(order.len());
@@ -252,6 +255,20 @@ impl<'a> Pass<'a> {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn overtaken(meta: &Meta) -> Error {
+    let g = &meta.geometry;
+    Error::new(
+        Kind::Autograd,
+        format!(
+            "a leaf, the {} {:?}, is a view of a tensor that was written in place since, and has become a result of that write; \
+             copy() it before requires_grad_()",
+            g.dtype,
+            g.layout.sizes()
+        ),
+    )
 }
 
 /// All nodes that gradients can reach.
