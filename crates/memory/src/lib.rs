@@ -39,8 +39,8 @@ pub use events::copies::CopyReason;
 pub use events::{Event, EventKind, Recent, recent};
 pub use hold::{Held, hold};
 pub use holders::{
-    Dominator, Dominators, Graph, Holder, Holders, Link, Pin, Pins, Step, dominators, holders,
-    pins, retained, set_graph,
+    Dominator, Dominators, Graph, Holder, Holders, Link, Pin, PinLine, Pins, Step, dominators,
+    holders, pins, retained, set_graph,
 };
 pub use label::Label;
 pub use leaks::{GrowingLine, Growth, Mark, diff, mark, step};

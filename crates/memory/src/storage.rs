@@ -25,6 +25,36 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 /// A place in a user's program.
 pub type Site = &'static Location<'static>;
 
+/// A place as reports for people show it: `file:line`, the file without the detours (`a/../`) that build tools make.
+pub(crate) struct Line(pub(crate) Site);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.0.file();
+        // From the back: each `..` takes the part before it along.
+        let (mut kept, mut up) = (0u64, 0);
+        for (i, part) in file.rsplit('/').enumerate() {
+            match part {
+                ".." => up += 1,
+                _ if up > 0 => up -= 1,
+                _ if i < 64 => kept |= 1 << i,
+                _ => {}
+            }
+        }
+        let parts = file.split('/').count();
+        if parts > 64 || up > 0 || kept.count_ones() as usize == parts {
+            return write!(f, "{file}:{}", self.0.line());
+        }
+        for (i, part) in file.split('/').enumerate() {
+            let left = parts - 1 - i;
+            if kept >> left & 1 == 1 {
+                write!(f, "{part}{}", if left > 0 { "/" } else { "" })?;
+            }
+        }
+        write!(f, ":{}", self.0.line())
+    }
+}
+
 /// A run of bytes on one device that tensors look at.
 ///
 /// Cloning makes another handle to the same bytes. They are freed exactly once, when the last handle and
@@ -173,11 +203,9 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Allocated { op, site } => write!(f, "{op} at {}:{}", site.file(), site.line()),
+            Origin::Allocated { op, site } => write!(f, "{op} at {}", Line(site)),
             Origin::Mapped { path, offset } => write!(f, "mapped file {path} at byte {offset}"),
-            Origin::Foreign { owner, site } => {
-                write!(f, "{owner} at {}:{}", site.file(), site.line())
-            }
+            Origin::Foreign { owner, site } => write!(f, "{owner} at {}", Line(site)),
         }
     }
 }

@@ -296,11 +296,14 @@ fn pins_are_told_by_what_compacting_would_free() {
     let text = list.to_string();
     narrow(&text);
     assert!(
-        text.contains(&format!("  1.00 MiB  slice at {HERE}:{line}  reaches 16 B")),
+        text.contains(&format!(
+            "  1.00 MiB  1 tensor  slice at {HERE}:{line}  reaching 16 B  of 1 storage\n"
+        )),
         "{text}"
     );
     assert!(
-        text.contains("compact() would free 1.00 MiB") && text.contains("1 other tensor on it"),
+        text.contains("compact() would free 1.00 MiB\n")
+            && text.ends_with("which others need too\n"),
         "{text}"
     );
     let json: Value = serde_json::from_str(&list.to_json().unwrap()).unwrap();
@@ -309,6 +312,21 @@ fn pins_are_told_by_what_compacting_would_free() {
         (&1.into(), &"pins".into())
     );
     assert_eq!(json["entries"][0]["frees"], (1 << 20) - 16);
+    assert_eq!(json["lines"][0]["beyond"], (1 << 20) - 16);
+    // Ten rows of one line on four storages: each storage is freed once.
+    let batches: Vec<_> = (0..4).map(|_| make(40_960)).collect();
+    let rows: Vec<_> = (0..10)
+        .map(|i| look(&batches[i % 4], 4, "row", Role::View))
+        .collect();
+    drop(batches);
+    let list = pins().unwrap();
+    let line = list.lines.iter().find(|l| l.op == "row").unwrap();
+    assert_eq!((line.tensors, line.storages, line.reached), (10, 4, 160));
+    assert_eq!(
+        (line.beyond, line.frees),
+        (10 * (40_960 - 16), 4 * 40_960 - 160)
+    );
+    drop(rows);
     drop((four, shared, part));
 }
 

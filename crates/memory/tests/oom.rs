@@ -119,8 +119,8 @@ out of memory: 100 MiB on cpu  for zeros at {HERE}:{line}  float32 [25, 1048576]
   limit        none
   allocated    160 MiB  in 10 storages  (160 MiB requested)
   reserved     320 MiB  idle 160 MiB  cached 160 MiB
-  largest run  16 MiB  after the segment's start
-               before storage {first} (16 MiB, zeros at {HERE}:{at})
+  largest run  16 MiB  after the segment's start  before storage {first} of 16 MiB
+               zeros at {HERE}:{at}
 holders 10 storages (160 MiB):
    160 MiB  10 storages  zeros at {HERE}:{at}
 to make room, let go of 3 storages (48 MiB):

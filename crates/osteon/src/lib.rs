@@ -133,7 +133,8 @@ pub use osteon_tensor::{
 /// Which copies were made, and why.
 pub mod copies {
     pub use osteon_memory::copies::{
-        CopyEnd, CopyEvent, CopyLog, CopyReason, Forbidden, Mark, forbid, mark, since,
+        CopyEnd, CopyEvent, CopyLog, CopyReason, CopySite, CopySummary, Forbidden, Mark, forbid,
+        mark, since, summary,
     };
 }
 

@@ -25,8 +25,8 @@ use crate::{Result, Tensor};
 
 pub use osteon_memory::{
     Bytes, Dominator, Dominators, Group, GrowingLine, Growth, GuardInfo, HeldBy, Holder, Holders,
-    Label, MapDiff, Mark, MemoryMap, MemoryStats, Mode, Pin, Pins, Role, Root, Scope, ScopeId,
-    Stat, StatByPool, Step, StorageInfo, TensorInfo, allocated, bytes, diff, dominators,
+    Label, MapDiff, Mark, MemoryMap, MemoryStats, Mode, Pin, PinLine, Pins, Role, Root, Scope,
+    ScopeId, Stat, StatByPool, Step, StorageInfo, TensorInfo, allocated, bytes, diff, dominators,
     empty_cache, map, mark, max_allocated, pins, reserved, reset_peak, scope, set_limit, stats,
     step,
 };

@@ -10,6 +10,6 @@ mod text;
 pub use dominators::{Dominator, Dominators, dominators, retained};
 pub use heap::{Graph, Link, set_graph};
 pub use paths::{Holder, Holders, Step, holders};
-pub use pins::{Pin, Pins, pins};
+pub use pins::{Pin, PinLine, Pins, pins};
 
 pub(crate) use paths::name_roots;

@@ -1,17 +1,41 @@
 //! Tensors that keep more bytes than they reach.
 
 use crate::label::Label;
-use crate::map::{map, no_memory, placed};
+use crate::map::{map, no_memory, origins, placed};
 use crate::registry::{Role, TensorInfo};
-use crate::storage::Origin;
+use crate::storage::{Origin, Site};
 use osteon_spec::{Result, reached_bytes};
 use std::cmp::Reverse;
+use std::collections::TryReserveError;
 
 /// Tensors by the bytes that they keep beyond those they reach; see [`pins`].
 #[derive(Clone, Debug)]
 pub struct Pins {
-    /// What [`Pin::frees`] says decides, then [`Pin::beyond`].
+    /// The same by line: what would free most first, then what keeps most.
+    pub lines: Vec<PinLine>,
+    /// Each tensor, in the same order.
     pub entries: Vec<Pin>,
+}
+
+/// The tensors that one line made, on storages that one line made.
+#[derive(Clone, Debug)]
+pub struct PinLine {
+    /// The operation that made the tensors.
+    pub op: &'static str,
+    /// The line that called it.
+    pub site: Site,
+    /// What made the storages: for the first.
+    pub origin: Origin,
+    /// How many tensors there are.
+    pub tensors: u64,
+    /// How many storages.
+    pub storages: u64,
+    /// The sum of what the tensors reach.
+    pub reached: u64,
+    /// The sum of what they keep beyond that.
+    pub beyond: u64,
+    /// The bytes that would be free if all tensors of these storages were replaced by their `compact()`.
+    pub frees: u64,
 }
 
 /// A tensor that keeps more of its storage than it reaches.
@@ -69,6 +93,35 @@ pub fn pins() -> Result<Pins> {
             });
         }
     }
-    entries.sort_unstable_by_key(|p: &Pin| (Reverse((p.frees, p.beyond())), p.storage));
-    Ok(Pins { entries })
+    let lines = lines(&mut entries).map_err(|_| no_memory("views"))?;
+    entries.sort_unstable_by_key(|p| (Reverse((p.frees, p.beyond())), p.storage));
+    Ok(Pins { lines, entries })
+}
+
+/// Adds tensors up by line. Leaves them in that order.
+fn lines(entries: &mut [Pin]) -> std::result::Result<Vec<PinLine>, TryReserveError> {
+    let line = |a: &Pin, b: &Pin| {
+        let key = |p: &Pin| (p.tensor.site, p.tensor.op);
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| origins(&a.origin, &b.origin))
+    };
+    entries.sort_unstable_by(|a, b| line(a, b).then(a.storage.cmp(&b.storage)));
+    let mut lines: Vec<PinLine> = Vec::new();
+    for group in entries.chunk_by(|a, b| line(a, b).is_eq()) {
+        lines.try_reserve(1)?;
+        let storages = || group.chunk_by(|a, b| a.storage == b.storage).map(|s| &s[0]);
+        lines.push(PinLine {
+            op: group[0].tensor.op,
+            site: group[0].tensor.site,
+            origin: group[0].origin.clone(),
+            tensors: group.len() as u64,
+            storages: storages().count() as u64,
+            reached: group.iter().map(|p| p.reached as u64).sum(),
+            beyond: group.iter().map(|p| p.beyond() as u64).sum(),
+            frees: storages().map(|s| s.frees as u64).sum(),
+        });
+    }
+    lines.sort_by_key(|l| Reverse((l.frees, l.beyond)));
+    Ok(lines)
 }

@@ -1,10 +1,10 @@
 //! Holders in words, at most 100 columns wide, and as JSON.
 
-use super::{Dominator, Dominators, Holder, Holders, Pin, Pins, Step};
+use super::{Dominator, Dominators, Holder, Holders, Pin, PinLine, Pins, Step};
 use crate::json::{Each, shown};
-use crate::map::{Line, StorageInfo};
+use crate::map::StorageInfo;
 use crate::registry::{Role, TensorInfo};
-use crate::storage::{GuardInfo, Origin, Site};
+use crate::storage::{GuardInfo, Line, Origin, Site};
 use crate::text::{Count, Entry, bytes};
 use osteon_spec::Result;
 use serde::{Serialize, Serializer};
@@ -125,36 +125,26 @@ impl fmt::Display for Dominators {
     }
 }
 
-/// A line for each tensor.
+/// An entry for each line that made tensors and each that made their storages.
 impl fmt::Display for Pins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "bytes that tensors keep beyond those they reach:")?;
-        for p in self.entries.iter().take(SHOWN) {
+        for l in self.lines.iter().take(SHOWN) {
             let mut entry = Entry::new(f, 2, 12)?;
             entry
-                .part(format_args!("{:>8}", bytes(p.beyond() as u64)))?
-                .part(format_args!("{}", Named(&p.tensor)))?
-                .part(format_args!("reaches {}", bytes(p.reached as u64)))?;
-            let storage = p.storage;
-            match &p.label {
-                Some(label) => entry.part(format_args!("of storage {storage} {label:?}"))?,
-                None => entry.part(format_args!("of storage {storage}"))?,
+                .part(format_args!("{:>8}", bytes(l.beyond)))?
+                .part(format_args!("{}", Count(l.tensors, "tensor")))?
+                .part(format_args!("{} at {}", l.op, Line(l.site)))?
+                .part(format_args!("reaching {}", bytes(l.reached)))?
+                .part(format_args!("of {}", Count(l.storages, "storage")))?
+                .part(format_args!("made by {}", l.origin))?;
+            match l.frees {
+                0 => entry.part(format_args!("which others need too"))?,
+                n => entry.part(format_args!("compact() would free {}", bytes(n)))?,
             };
-            entry
-                .part(format_args!("{}", bytes(p.nbytes as u64)))?
-                .part(format_args!("{}", p.origin))?;
-            if p.frees > 0 {
-                entry.part(format_args!(
-                    "compact() would free {}",
-                    bytes(p.frees as u64)
-                ))?;
-            } else if p.tensors > 1 {
-                let others = Count(p.tensors as u64 - 1, "other tensor");
-                entry.part(format_args!("{others} on it"))?;
-            }
             entry.end()?;
         }
-        write_rest(f, self.entries.len())
+        write_rest(f, self.lines.len())
     }
 }
 
@@ -256,7 +246,7 @@ impl Serialize for Step {
 }
 
 #[derive(Serialize)]
-struct ListJson<E> {
+struct DominatorsJson<E> {
     schema: u32,
     kind: &'static str,
     entries: E,
@@ -283,7 +273,7 @@ impl DominatorJson<'_> {
 
 impl Serialize for Dominators {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        ListJson {
+        DominatorsJson {
             schema: 1,
             kind: "dominators",
             entries: Each(|| self.entries.iter().map(DominatorJson::new)),
@@ -306,6 +296,43 @@ struct PinJson<'a> {
     tensor: &'a TensorInfo,
 }
 
+#[derive(Serialize)]
+struct PinsJson<L, E> {
+    schema: u32,
+    kind: &'static str,
+    lines: L,
+    entries: E,
+}
+
+#[derive(Serialize)]
+struct LineJson<'a> {
+    beyond: u64,
+    frees: u64,
+    reached: u64,
+    tensors: u64,
+    storages: u64,
+    op: &'static str,
+    #[serde(serialize_with = "shown")]
+    site: Site,
+    #[serde(serialize_with = "shown")]
+    origin: &'a Origin,
+}
+
+impl LineJson<'_> {
+    fn new(l: &PinLine) -> LineJson<'_> {
+        LineJson {
+            beyond: l.beyond,
+            frees: l.frees,
+            reached: l.reached,
+            tensors: l.tensors,
+            storages: l.storages,
+            op: l.op,
+            site: l.site,
+            origin: &l.origin,
+        }
+    }
+}
+
 impl PinJson<'_> {
     fn new(p: &Pin) -> PinJson<'_> {
         PinJson {
@@ -324,9 +351,10 @@ impl PinJson<'_> {
 
 impl Serialize for Pins {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        ListJson {
+        PinsJson {
             schema: 1,
             kind: "pins",
+            lines: Each(|| self.lines.iter().map(LineJson::new)),
             entries: Each(|| self.entries.iter().map(PinJson::new)),
         }
         .serialize(to)

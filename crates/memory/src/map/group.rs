@@ -3,7 +3,7 @@
 use super::StorageInfo;
 use crate::label::Label;
 use crate::scope::ScopeId;
-use crate::storage::{Origin, Site};
+use crate::storage::{Line, Origin, Site};
 use osteon_spec::Device;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
@@ -71,15 +71,6 @@ impl fmt::Display for HeldBy {
             HeldBy::Guard { site } => write!(f, "a guard taken at {}", Line(site)),
             HeldBy::Handle => f.write_str("a handle to the storage"),
         }
-    }
-}
-
-/// `file:line` of a place; the column is more than a reader needs.
-pub(crate) struct Line(pub(crate) Site);
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.0.file(), self.0.line())
     }
 }
 
@@ -202,8 +193,8 @@ pub(crate) fn without_numbers(label: &str) -> impl Iterator<Item = char> {
     })
 }
 
-fn origins(a: &Origin, b: &Origin) -> Ordering {
-    // By what a line of a report shows of them.
+/// The order of what reports show of origins.
+pub(crate) fn origins(a: &Origin, b: &Origin) -> Ordering {
     fn key(o: &Origin) -> (u8, &str, Option<Site>) {
         match o {
             Origin::Allocated { op, site } => (0, op, Some(site)),

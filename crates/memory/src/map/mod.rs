@@ -9,7 +9,7 @@ mod text;
 pub use diff::MapDiff;
 pub use group::{Group, HeldBy, Root};
 
-pub(crate) use group::{By, Line, groups};
+pub(crate) use group::{By, groups, origins};
 pub(crate) use text::{Listed, write_group, write_groups};
 
 use crate::device::{self, State};

@@ -1,10 +1,9 @@
 //! The map in words, at most 100 columns wide.
 
-use super::group::Line;
 use super::{Group, HeldBy, MemoryMap, StorageInfo};
 use crate::holders::name_roots;
 use crate::registry::{Role, TensorInfo};
-use crate::storage::Origin;
+use crate::storage::{Line, Origin};
 use crate::text::{Count, Entry, bytes};
 use std::cmp::Reverse;
 use std::fmt;

@@ -1,7 +1,8 @@
 //! The report in words, at most 100 columns wide.
 
 use super::{FreeRun, Neighbour, Report};
-use crate::map::{Group, Line, Listed, write_groups};
+use crate::map::{Group, Listed, write_groups};
+use crate::storage::Line;
 use crate::text::{Count, Entry, bytes};
 use std::fmt;
 
@@ -84,29 +85,33 @@ impl Report {
 
 fn write_run(f: &mut fmt::Formatter<'_>, free: &FreeRun) -> fmt::Result {
     let mut entry = row(f, "largest run", format_args!("{}", bytes(free.bytes)))?;
-    for (side, neighbour) in [("after", &free.below), ("before", &free.above)] {
-        match neighbour {
-            Some(n) => entry.part(format_args!("{side} {n}"))?,
-            None if side == "after" => entry.part(format_args!("after the segment's start"))?,
-            None => entry.part(format_args!("before the segment's end"))?,
-        };
+    match &free.below {
+        Some(n) => write_neighbour(&mut entry, "after", n)?,
+        None => _ = entry.part(format_args!("after the segment's start"))?,
+    }
+    match &free.above {
+        Some(n) => write_neighbour(&mut entry, "before", n)?,
+        None => _ = entry.part(format_args!("before the segment's end"))?,
     }
     entry.end()
 }
 
-/// `storage 3 ("kv", 16 MiB, zeros at src/main.rs:30)`.
-impl fmt::Display for Neighbour {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "storage {}", self.id)?;
-        if let Some((label, allocated, origin)) = &self.known {
-            f.write_str(" (")?;
-            if let Some(label) = label {
-                write!(f, "{label:?}, ")?;
-            }
-            write!(f, "{}, {origin})", bytes(*allocated))?;
-        }
-        Ok(())
-    }
+/// `after storage 3 "kv" of 16 MiB  zeros at src/main.rs:30`.
+fn write_neighbour(entry: &mut Entry<'_, '_>, side: &str, n: &Neighbour) -> fmt::Result {
+    let id = n.id;
+    match &n.known {
+        Some((Some(label), size, origin)) => entry
+            .part(format_args!(
+                "{side} storage {id} {label:?} of {}",
+                bytes(*size)
+            ))?
+            .part(format_args!("{origin}"))?,
+        Some((None, size, origin)) => entry
+            .part(format_args!("{side} storage {id} of {}", bytes(*size)))?
+            .part(format_args!("{origin}"))?,
+        None => entry.part(format_args!("{side} storage {id}"))?,
+    };
+    Ok(())
 }
 
 /// The first groups, and the sum of the others.
