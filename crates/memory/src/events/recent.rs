@@ -4,7 +4,7 @@ use super::copies::CopyReason;
 use super::entry::{Entry, Kind, Recorded};
 use super::{labels, recorder};
 use crate::scope::ScopeId;
-use crate::storage::Site;
+use crate::storage::{Line, Site};
 use crate::text::bytes;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -241,7 +241,7 @@ impl fmt::Display for Event {
             write!(f, "  {}", self.op)?;
         }
         if let Some(site) = self.site {
-            write!(f, " at {site}")?;
+            write!(f, " at {}", Line(site))?;
         }
         let scope = match self.kind {
             EventKind::ScopeEnd(ended) => ended,

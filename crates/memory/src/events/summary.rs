@@ -1,8 +1,8 @@
 //! All copies of the process, added up by the line that made them.
 
 use super::copies::CopyReason;
-use crate::storage::Site;
-use crate::text::bytes;
+use crate::storage::{Line, Site};
+use crate::text::{Count, Entry, bytes};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -97,23 +97,28 @@ fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos().min(u128::from(u64::MAX)) as u64
 }
 
-/// Two lines for each site: the figures, and the hint.
+/// Two entries for each site: the figures, and the hint.
 impl fmt::Display for CopySummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (count, total) = (self.count(), bytes(self.bytes()));
-        writeln!(f, "{count} copies, {total}, by {} lines", self.sites.len())?;
+        let lines = Count(self.sites.len() as u64, "line");
+        let copies = if self.count() == 1 { "copy" } else { "copies" };
+        writeln!(
+            f,
+            "{} {copies}, {}, by {lines}",
+            self.count(),
+            bytes(self.bytes())
+        )?;
         for s in &self.sites {
-            writeln!(
-                f,
-                "{:>10}  {:>8} x  {:>9.3} ms  {} at {} ({})",
-                bytes(s.bytes),
-                s.count,
-                s.time.as_secs_f64() * 1e3,
-                s.op,
-                s.site,
-                s.reason,
-            )?;
-            writeln!(f, "{:>10}  {}", "", s.hint())?;
+            let (size, ms) = (bytes(s.bytes), s.time.as_secs_f64() * 1e3);
+            Entry::new(f, 0, 12)?
+                .part(format_args!("{size:>10}  {:>8} x  {ms:>9.3} ms", s.count))?
+                .part(format_args!("{} at {} ({})", s.op, Line(s.site), s.reason))?
+                .end()?;
+            let mut hint = Entry::new(f, 12, 12)?;
+            for part in s.hint().split_inclusive("; ") {
+                hint.part(format_args!("{}", part.trim_end()))?;
+            }
+            hint.end()?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::map::{Group, HeldBy, Root, StorageInfo, no_memory};
 use crate::registry::{Role, TensorInfo};
 use crate::storage::{GuardInfo, Site, Storage};
 use osteon_spec::Error;
+use std::cmp::Reverse;
 use std::collections::TryReserveError;
 
 /// Who holds a storage; see [`holders`].
@@ -85,11 +86,11 @@ pub(crate) fn name_roots<'a>(groups: impl IntoIterator<Item = &'a mut Group>) {
         return;
     }
     let Ok(heap) = Heap::survey() else { return };
-    let Ok(nearest) = heap.nearest_roots() else {
+    let Ok(by) = heap.keeping_roots() else {
         return;
     };
     for group in kept {
-        let root = heap.storage(group.newest).map(|s| nearest[s as usize]);
+        let root = heap.storage(group.newest).map(|s| by[s as usize]);
         if let Some(Thing::Tensor { info, .. }) = root.and_then(|r| heap.things.get(r as usize)) {
             group.root = Some(Root {
                 label: info.label.clone(),
@@ -101,36 +102,38 @@ pub(crate) fn name_roots<'a>(groups: impl IntoIterator<Item = &'a mut Group>) {
 }
 
 impl Heap {
-    /// For each thing the tensor in the program's hands from which the way to it is shortest; [`Id::MAX`] where there
-    /// is none.
-    fn nearest_roots(&self) -> Result<Vec<Id>, TryReserveError> {
-        let mut nearest: Vec<Id> = Vec::new();
-        nearest.try_reserve_exact(self.len())?;
-        nearest.resize(self.len(), Id::MAX);
-        let mut order: Vec<Id> = Vec::new();
-        order.try_reserve_exact(self.len())?;
-        for id in 0..self.len() as Id {
-            // What a node saved is in nobody's hands, also where the node was busy and told nothing.
-            if let Thing::Tensor {
-                root: true, info, ..
-            } = &self.things[id as usize]
-                && info.role != Role::Saved
-            {
-                nearest[id as usize] = id;
-                order.push(id);
-            }
-        }
-        let mut at = 0;
-        while let Some(&thing) = order.get(at) {
-            at += 1;
-            for &kept in self.keeps(thing) {
-                if nearest[kept as usize] == Id::MAX {
-                    nearest[kept as usize] = nearest[thing as usize];
-                    order.push(kept);
+    /// For each thing, of the tensors in the program's hands that keep it, the one that keeps most; [`Id::MAX`] where
+    /// there is none.
+    fn keeping_roots(&self) -> Result<Vec<Id>, TryReserveError> {
+        let sizes = self.retained()?;
+        // What a node saved is in nobody's hands, also where the node was busy and told nothing.
+        let in_hand = |&id: &Id| match &self.things[id as usize] {
+            Thing::Tensor { root, info, .. } => *root && info.role != Role::Saved,
+            _ => false,
+        };
+        let mut roots: Vec<Id> = Vec::new();
+        roots.try_reserve_exact(self.len())?;
+        roots.extend((0..self.len() as Id).filter(in_hand));
+        roots.sort_by_key(|&id| Reverse(sizes[id as usize].1));
+        let mut by: Vec<Id> = Vec::new();
+        by.try_reserve_exact(self.len())?;
+        by.resize(self.len(), Id::MAX);
+        let mut waiting: Vec<Id> = Vec::new();
+        waiting.try_reserve_exact(self.len())?;
+        for root in roots {
+            // Another root that it keeps is its own.
+            by[root as usize] = root;
+            waiting.push(root);
+            while let Some(thing) = waiting.pop() {
+                for &kept in self.keeps(thing) {
+                    if by[kept as usize] == Id::MAX {
+                        by[kept as usize] = root;
+                        waiting.push(kept);
+                    }
                 }
             }
         }
-        Ok(nearest)
+        Ok(by)
     }
 
     /// Who holds the storage with an id.

@@ -99,8 +99,8 @@ pub struct Group {
     pub compact_frees: i64,
     /// The id of the newest.
     pub newest: u64,
-    /// Where the graph of derivatives alone keeps them: the tensor in the program's hands whose graph it is; for the
-    /// newest.
+    /// Where the graph of derivatives alone keeps them: the tensor in the program's hands whose graph it is, or of
+    /// several the one that keeps most; for the newest.
     pub root: Option<Root>,
 }
 
