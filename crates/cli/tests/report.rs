@@ -129,7 +129,7 @@ fn a_timeline() {
     for part in [
         "train.rs",
         "9.0 ms",
-        "at most 3 MiB at 2.0 µs; 0 B at the beginning, 1 MiB at the end",
+        "cpu allocated  0 B → 1 MiB, peak 3 MiB (2.0 µs)",
         "cpu at the peak, by line\n  bytes  storages  op     site          label\n  2 MiB         1  zeros  src/b.rs:9:1\n  1 MiB         1  zeros  src/a.rs:1:2  weights\n",
         "cpu made while recording and still there, by line\n  bytes  storages  op     site          label\n  1 MiB         1  zeros  src/a.rs:1:2  weights\n",
         "1  1.5 µs  contiguous  src/b.rs:9:1  contiguous",

@@ -1,184 +1,191 @@
-//! A timeline in words: its figures, who had the most at the peak, what has grown since the beginning.
+//! A timeline in words: its figures, who had the most at the peak, what was made and stayed, what was copied.
 
 use super::sheet::{Column, Sheet, Table, time};
 use crate::lang::{Lang, Text};
 use crate::term::grouped;
 use osteon::memory::bytes;
-use osteon::memory::timeline::{Stay, Timeline};
+use osteon::memory::timeline::{DeviceFigures, Stay, Text as Name, Timeline};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+/// A text in both languages.
+type Words = (&'static str, &'static str);
+
+const AT_PEAK: Words = ("at the peak, by line", "峰值时，按代码行");
+const STAYED: Words = (
+    "made while recording and still there, by line",
+    "录制期间创建且仍在，按代码行",
+);
+
+/// What a timeline tells in one language.
+struct Teller<'a> {
+    timeline: &'a Timeline,
+    lang: Lang,
+}
+
 pub fn sheet(timeline: &Timeline, lang: Lang) -> Sheet {
-    let word = |en, zh| Text { en, zh }.of(lang).to_owned();
+    let teller = Teller { timeline, lang };
     let mut sheet = Sheet {
         title: timeline.title.clone(),
-        figures: vec![
-            (word("recorded", "录制时长"), time(timeline.duration)),
-            (word("events", "事件"), grouped(timeline.events)),
-            (
-                word("allocations", "分配次数"),
-                grouped(timeline.storages.len() as u64),
-            ),
-            (
-                word("tensors", "张量"),
-                grouped(timeline.views.len() as u64),
-            ),
-        ],
+        figures: teller.figures(),
         tables: vec![],
     };
-    if timeline.lost > 0 {
-        sheet
-            .figures
-            .push((word("lost events", "丢失的事件"), grouped(timeline.lost)));
-    }
     for (number, device) in timeline.devices.iter().enumerate() {
-        let [allocated, reserved] = [("allocated", "已分配"), ("reserved", "已保留")]
-            .map(|(en, zh)| format!("{} {}", device.device, word(en, zh)));
-        let peak = |at: Option<u64>, n| match lang {
-            Lang::En => format!("at most {} at {}", bytes(n), time(at.unwrap_or(0))),
-            Lang::Zh => format!("最多 {}，在 {}", bytes(n), time(at.unwrap_or(0))),
-        };
-        let ends = |start, end| match lang {
-            Lang::En => format!(
-                "{} at the beginning, {} at the end",
-                bytes(start),
-                bytes(end)
-            ),
-            Lang::Zh => format!("开始时 {}，结束时 {}", bytes(start), bytes(end)),
-        };
-        let d = device;
-        let joined = |ends: String, peak: String| match lang {
-            Lang::En => format!("{peak}; {ends}"),
-            Lang::Zh => format!("{peak}；{ends}"),
-        };
-        sheet.figures.push((
-            allocated,
-            joined(
-                ends(d.start.allocated, d.end.allocated),
-                peak(d.peak.time, d.peak.allocated),
-            ),
-        ));
-        sheet.figures.push((
-            reserved,
-            joined(
-                ends(d.start.reserved, d.end.reserved),
-                peak(d.peak_reserved.time, d.peak_reserved.reserved),
-            ),
-        ));
-        let of_device = || {
-            timeline
-                .storages
-                .iter()
-                .filter(move |s| s.device as usize == number)
-        };
-        if let Some(at) = d.peak.time {
-            let name = format!(
-                "{} {}",
-                d.device,
-                word("at the peak, by line", "峰值时，按代码行")
-            );
-            sheet.tables.push(by_line(
-                timeline,
-                lang,
-                name,
-                of_device().filter(|s| s.from <= at && s.to.is_none_or(|to| at < to)),
-            ));
+        let stays: Vec<_> = (timeline.storages.iter())
+            .filter(|s| s.device as usize == number)
+            .collect();
+        // Nothing ever was on it.
+        if stays.is_empty() {
+            continue;
         }
-        let name = format!(
-            "{} {}",
-            d.device,
-            word(
-                "made while recording and still there, by line",
-                "录制期间创建且仍在，按代码行"
-            )
-        );
-        sheet.tables.push(by_line(
-            timeline,
-            lang,
-            name,
-            of_device().filter(|s| !s.before && s.to.is_none()),
-        ));
+        sheet.figures.extend(teller.device(device));
+        let named = |words| format!("{} {}", device.device, teller.word(words));
+        if let Some(at) = device.peak.time {
+            let there = |s: &&&Stay| s.from <= at && s.to.is_none_or(|to| at < to);
+            let at_peak = stays.iter().filter(there).copied();
+            sheet.tables.push(teller.by_line(named(AT_PEAK), at_peak));
+        }
+        let stayed = stays.iter().filter(|s| !s.before && s.to.is_none());
+        let stayed = teller.by_line(named(STAYED), stayed.copied());
+        sheet.tables.push(stayed);
     }
-    sheet.tables.push(copies(timeline, lang));
+    sheet.tables.push(teller.copies());
     sheet
 }
 
-/// Stays summed by the line that made them, most bytes first.
-fn by_line<'a>(
-    timeline: &Timeline,
-    lang: Lang,
-    name: String,
-    stays: impl Iterator<Item = &'a Stay>,
-) -> Table {
-    let mut sums: HashMap<_, (u64, u64)> = HashMap::new();
-    for s in stays {
-        let (n, sum) = sums.entry((s.op, s.site, s.label)).or_default();
-        *n += 1;
-        *sum = sum.saturating_add(s.size);
+impl Teller<'_> {
+    fn word(&self, (en, zh): Words) -> String {
+        Text { en, zh }.of(self.lang).to_owned()
     }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|&(key, (n, sum))| (Reverse((sum, n)), key));
-    let rows = sums.into_iter().map(|((op, site, label), (n, sum))| {
-        let words = [op, site, label].map(|text| timeline.strings[text.0 as usize].clone());
-        [bytes(sum).to_string(), grouped(n)]
-            .into_iter()
-            .chain(words)
-            .collect()
-    });
-    Table {
-        name,
-        columns: columns(
-            lang,
-            &[("bytes", "字节"), ("storages", "存储")],
-            &[("op", "算子"), ("site", "代码行"), ("label", "标签")],
-        ),
-        rows: rows.collect(),
-        newest_last: false,
-    }
-}
 
-fn copies(timeline: &Timeline, lang: Lang) -> Table {
-    let mut sums: HashMap<_, (u64, u64, u64)> = HashMap::new();
-    for c in &timeline.copies {
-        let (n, sum, ns) = sums.entry((c.op, c.site, c.reason)).or_default();
-        *n += 1;
-        *sum = sum.saturating_add(c.bytes);
-        *ns = ns.saturating_add(c.duration);
+    fn name(&self, name: Name) -> String {
+        self.timeline.text(name).to_owned()
     }
-    let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|&(key, (n, sum, _))| (Reverse((sum, n)), key));
-    let rows = sums.into_iter().map(|((op, site, reason), (n, sum, ns))| {
-        let words = [op, site, reason].map(|text| timeline.strings[text.0 as usize].clone());
-        [bytes(sum).to_string(), grouped(n), time(ns)]
-            .into_iter()
-            .chain(words)
-            .collect()
-    });
-    Table {
-        name: Text {
-            en: "copies by line",
-            zh: "各代码行的拷贝",
+
+    fn figures(&self) -> Vec<(String, String)> {
+        let t = self.timeline;
+        let mut figures = vec![
+            (self.word(("recorded", "录制时长")), time(t.duration)),
+            (self.word(("events", "事件")), grouped(t.events)),
+            (
+                self.word(("allocations", "分配次数")),
+                grouped(t.storages.len() as u64),
+            ),
+            (
+                self.word(("tensors", "张量")),
+                grouped(t.views.len() as u64),
+            ),
+        ];
+        if t.lost > 0 {
+            figures.push((self.word(("lost events", "丢失的事件")), grouped(t.lost)));
         }
-        .of(lang)
-        .to_owned(),
-        columns: columns(
-            lang,
-            &[("bytes", "字节"), ("count", "次数"), ("time", "时间")],
-            &[("op", "算子"), ("site", "代码行"), ("reason", "原因")],
-        ),
-        rows: rows.collect(),
-        newest_last: false,
+        figures
+    }
+
+    /// What the device's allocator had in blocks and from the system: first, last, and at the most.
+    fn device(&self, d: &DeviceFigures) -> [(String, String); 2] {
+        let peak = self.word(("peak", "峰值"));
+        let told = |start, end, most, at: Option<u64>| {
+            let (start, end, most) = (bytes(start), bytes(end), bytes(most));
+            format!("{start} → {end}, {peak} {most} ({})", time(at.unwrap_or(0)))
+        };
+        let name = |words| format!("{} {}", d.device, self.word(words));
+        let (first, last) = (&d.start, &d.end);
+        [
+            (
+                name(("allocated", "已分配")),
+                told(
+                    first.allocated,
+                    last.allocated,
+                    d.peak.allocated,
+                    d.peak.time,
+                ),
+            ),
+            (
+                name(("reserved", "已保留")),
+                told(
+                    first.reserved,
+                    last.reserved,
+                    d.peak_reserved.reserved,
+                    d.peak_reserved.time,
+                ),
+            ),
+        ]
+    }
+
+    /// Stays summed by the line that made them and their label, whatever its numbers; most bytes first.
+    fn by_line<'s>(&self, name: String, stays: impl Iterator<Item = &'s Stay>) -> Table {
+        let mut sums: HashMap<_, (u64, u64, Name)> = HashMap::new();
+        for s in stays {
+            let label = without_numbers(self.timeline.text(s.label));
+            let (n, sum, newest) = sums.entry((s.op, s.site, label)).or_default();
+            *n += 1;
+            *sum = sum.saturating_add(s.size);
+            *newest = s.label;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by(|(a, x), (b, y)| (Reverse((x.1, x.0)), a).cmp(&(Reverse((y.1, y.0)), b)));
+        let rows = sums
+            .into_iter()
+            .map(|((op, site, label), (n, sum, newest))| {
+                let label = if n == 1 { self.name(newest) } else { label };
+                let numbers = [bytes(sum).to_string(), grouped(n)];
+                let words = [self.name(op), self.name(site), label];
+                numbers.into_iter().chain(words).collect()
+            });
+        Table {
+            name,
+            columns: self.columns(
+                &[("bytes", "字节"), ("storages", "存储")],
+                &[("op", "算子"), ("site", "代码行"), ("label", "标签")],
+            ),
+            rows: rows.collect(),
+            newest_last: false,
+        }
+    }
+
+    fn copies(&self) -> Table {
+        let mut sums: HashMap<_, (u64, u64, u64)> = HashMap::new();
+        for c in &self.timeline.copies {
+            let (sum, n, ns) = sums.entry((c.op, c.site, c.reason)).or_default();
+            *sum = sum.saturating_add(c.bytes);
+            *n += 1;
+            *ns = ns.saturating_add(c.duration);
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by_key(|&(key, sum)| (Reverse(sum), key));
+        let rows = sums.into_iter().map(|((op, site, reason), (sum, n, ns))| {
+            let numbers = [bytes(sum).to_string(), grouped(n), time(ns)];
+            let words = [op, site, reason].map(|name| self.name(name));
+            numbers.into_iter().chain(words).collect()
+        });
+        Table {
+            name: self.word(("copies by line", "各代码行的拷贝")),
+            columns: self.columns(
+                &[("bytes", "字节"), ("count", "次数"), ("time", "时间")],
+                &[("op", "算子"), ("site", "代码行"), ("reason", "原因")],
+            ),
+            rows: rows.collect(),
+            newest_last: false,
+        }
+    }
+
+    fn columns(&self, numbers: &[Words], texts: &[Words]) -> Vec<Column> {
+        let numbers = numbers.iter().map(|&w| Column::number(&self.word(w)));
+        let texts = texts.iter().map(|&w| Column::text(&self.word(w)));
+        numbers.chain(texts).collect()
     }
 }
 
-fn columns(
-    lang: Lang,
-    numbers: &[(&'static str, &'static str)],
-    texts: &[(&'static str, &'static str)],
-) -> Vec<Column> {
-    let word = |&(en, zh): &(&'static str, &'static str)| Text { en, zh }.of(lang);
-    let numbers = numbers.iter().map(|names| Column::number(word(names)));
-    numbers
-        .chain(texts.iter().map(|names| Column::text(word(names))))
-        .collect()
+/// `layers.12.weight` as `layers.*.weight`.
+fn without_numbers(label: &str) -> String {
+    let mut out = String::with_capacity(label.len());
+    for c in label.chars() {
+        if !c.is_ascii_digit() {
+            out.push(c);
+        } else if !out.ends_with('*') {
+            out.push('*');
+        }
+    }
+    out
 }

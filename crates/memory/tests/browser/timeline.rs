@@ -5,6 +5,8 @@ use crate::chromium::Chromium;
 use crate::recording::{Recording, hostile, million, training};
 use osteon_memory::picture::Lang;
 use osteon_memory::timeline::{Text, Timeline};
+use osteon_memory::{Storage, record, scope};
+use osteon_spec::Device;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -176,6 +178,52 @@ fn figures_are_those_of_the_rows() {
         assert!(compared >= 3, "{rows:?}");
     }
     assert_eq!(b.problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_recording_of_this_process() {
+    let Some(mut b) = browser("recording") else {
+        return;
+    };
+    let recording = record().unwrap();
+    let site = std::panic::Location::caller();
+    let kept = {
+        let _in = scope("outer");
+        let kept = Storage::allocate(3 << 20, &Device::cpu(), "demo", site).unwrap();
+        kept.set_label("kept");
+        let _inner = scope("inner");
+        drop(Storage::allocate(5 << 20, &Device::cpu(), "scratch", site).unwrap());
+        kept
+    };
+    let timeline = recording.stop().unwrap();
+    let path = page("recording", &timeline, Lang::En);
+    b.open(&path, WINDOW, false);
+    // Other tests of this process draw, and allocate nothing here.
+    assert!(
+        b.text("#now")
+            .contains("8.00 MiB allocated — no label 5.00 MiB, kept 3.00 MiB"),
+        "{}",
+        b.text("#now")
+    );
+    let at = b.eval(
+        "[...document.querySelectorAll('.stay')].findIndex((s) => s.innerText.includes('kept'))",
+    );
+    b.click_on(&format!(".stay:nth-child({})", at.as_u64().unwrap() + 1));
+    let told = b.text("#details");
+    let line = format!("{}:{}", site.file(), site.line());
+    for part in [
+        "kept",
+        "3,145,728 B",
+        "demo",
+        &line,
+        "outer",
+        "still there at the end",
+    ] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    b.keep("timeline-recording");
+    assert_eq!(b.problems, Vec::<String>::new());
+    drop(kept);
 }
 
 #[test]

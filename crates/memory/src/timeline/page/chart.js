@@ -221,7 +221,7 @@ function drawLanes(ctx) {
       if (a >= right) break;
       ctx.fillStyle = ink(i % 2 ? "--lane-a" : "--lane-b");
       ctx.fillRect(a, depth * LANE + 1, Math.max(1, b - a - 0.5), LANE - 2);
-      const path = b - a < LABELLED ? "" : cut(text(lane.text[i]), 80), words = clip(path.slice(path.lastIndexOf(".") + 1), b - a);
+      const words = b - a < LABELLED ? "" : clip(cut(lane.name[i], 80), b - a);
       ctx.fillStyle = ink("--ink");
       ctx.textAlign = "left";
       if (words) ctx.fillText(words, a + 5, depth * LANE + LANE / 2);
@@ -229,25 +229,42 @@ function drawLanes(ctx) {
       drawn = Math.max(b, a + 1);
     }
   });
-  const y = scopeLanes.length * LANE;
-  let free = 0, drawn = -1;
+  drawMoments(ctx, scopeLanes.length * LANE);
+}
+
+/** Steps, limits and failures: strokes, and words where there is room, those of failures first. */
+function drawMoments(ctx, y) {
+  const right = LEFT + plot.width, seen = [];
+  let drawn = -1;
   for (let k = firstWhere(momentMarks, (i) => axisOfTime(marks.time[i]) >= view.from); k < momentMarks.length; k++) {
     const i = momentMarks[k], x = xOf(axisOfTime(marks.time[i])), kind = text(marks.kind[i]);
     if (x > right) break;
     // Steps that stand closer than pixels are one stroke; a failure is always seen.
     if (kind === "step" && x - drawn < 1) continue;
     drawn = x;
+    seen.push({ i, x, kind });
+  }
+  const taken = [], fits = (from, to) => from >= LEFT && to <= right && taken.every(([a, b]) => to < a || from > b);
+  const isFailure = (mark) => mark.kind === "oom";
+  for (const mark of [...seen.filter(isFailure), ...seen.filter((mark) => !isFailure(mark))]) {
+    const { i, x, kind } = mark;
     ctx.fillStyle = ink(kind === "oom" ? "--warn" : "--soft");
+    let isTold = false;
+    // Past a few dozen words there is no room for more.
+    if (taken.length < 60) {
+      const words = wordsOfMark(i), width = ctx.measureText(words).width;
+      for (const [from, align] of [[x + 5, "left"], [x - 4 - width, "right"]]) {
+        if (isTold || !fits(from - 4, from + width + 4)) continue;
+        ctx.textAlign = align;
+        ctx.fillText(words, align === "left" ? from : x - 4, y + LANE / 2);
+        taken.push([from - 4, from + width + 4]);
+        isTold = true;
+      }
+    }
     ctx.globalAlpha = kind === "oom" ? 1 : 0.55;
-    const high = kind !== "step" ? plot.base - y : x < free ? 3 : 8;
+    const high = kind !== "step" ? plot.base - y : isTold ? 8 : 3;
     ctx.fillRect(x, kind === "step" ? y + LANE - high : y, kind === "oom" ? 2 : 1, high);
     ctx.globalAlpha = 1;
-    if (x < free) continue;
-    const words = wordsOfMark(i), width = ctx.measureText(words).width, isLast = x + width + 4 > right;
-    if (isLast && x - width - 8 < free) continue;
-    ctx.textAlign = isLast ? "right" : "left";
-    ctx.fillText(words, x + (isLast ? -4 : 5), y + LANE / 2);
-    free = x + width + 14;
   }
 }
 

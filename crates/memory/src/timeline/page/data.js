@@ -93,13 +93,15 @@ const scopeLanes = (() => {
     const kind = text(marks.kind[i]);
     if (marks.thread[i] !== busiest || !kind.startsWith("scope")) continue;
     if (kind === "scope") {
-      const lane = (lanes[open.length] ??= { from: [], to: [], text: [] });
-      open.push([lane, lane.from.length]);
+      const lane = (lanes[open.length] ??= { from: [], to: [], name: [] });
+      const path = text(marks.text[i]), outer = open.at(-1)?.path;
+      open.push({ lane, place: lane.from.length, path });
       lane.from.push(marks.time[i]);
       lane.to.push(duration);
-      lane.text.push(marks.text[i]);
+      // A path goes on from the scope around it; a name may have dots of its own.
+      lane.name.push(outer && path.startsWith(`${outer}.`) ? path.slice(outer.length + 1) : path);
     } else if (open.length) {
-      const [lane, place] = open.pop();
+      const { lane, place } = open.pop();
       lane.to[place] = marks.time[i];
     }
   }

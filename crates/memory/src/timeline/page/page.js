@@ -268,8 +268,9 @@ function frame() {
   choice("by", T.by, view.by, [["label", T.byLabel], ["scope", T.byScope], ["line", T.byLine]]);
   choice("axis", T.axis, view.axis, [["time", T.time], ["change", T.change]]);
   $("device").setAttribute("aria-label", T.device);
-  data.devices.forEach(({ device }, i) => $("device").append(el("option", "", { value: i }, device)));
-  $("device").hidden = data.devices.length < 2;
+  // A device on which nothing ever was is left out.
+  data.devices.forEach(({ device }, i) => { if (stays.device.includes(i)) $("device").append(el("option", "", { value: i }, device)); });
+  $("device").hidden = $("device").options.length < 2;
   $("device").value = view.device;
   for (const [id, words] of [["zoom-in", T.zoomIn], ["zoom-out", T.zoomOut]]) { $(id).setAttribute("aria-label", words); $(id).title = words; }
   $("whole").textContent = T.whole;
