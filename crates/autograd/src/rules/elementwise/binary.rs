@@ -266,12 +266,16 @@ fn one_less(n: Scalar) -> Option<Scalar> {
     })
 }
 
-/// `x^y · log(x)`; 0 where `x` is, but for negative powers.
+/// `x^y · log(x)`; 0 where `x` is, but for negative and complex powers.
 fn power_of_exponent(s: &Seen<'_>) -> Result<Tensor> {
     let (x, y) = (s.x()?.to(s.g.dtype())?, s.y()?);
     let slope = s.out()?.mul(&x.log()?)?;
-    let exponent = if y.dtype().is_complex() { y.real()? } else { y };
-    let nothing = x.eq(0)?.logical_and(&exponent.ge(0)?)?;
+    let positive = if y.dtype().is_complex() {
+        y.real()?.ge(0)?.logical_and(&y.imag()?.eq(0)?)?
+    } else {
+        y.ge(0)?
+    };
+    let nothing = x.eq(0)?.logical_and(&positive)?;
     s.g.mul(&slope.conj()?)?.masked_fill(&nothing, 0)
 }
 
@@ -330,7 +334,7 @@ fn bend(s: &Seen<'_>, second: fn(&Seen<'_>, &Tensor) -> Result<Tensor>) -> Resul
 fn elu_bend(s: &Seen<'_>, x: &Tensor) -> Result<Tensor> {
     let (alpha, rate) = (s.real(1), s.real(2));
     let bend = x.mul(rate)?.exp()?.mul(alpha * rate * rate)?;
-    bend.masked_fill(&x.gt(0)?, 0)
+    bend.r#where(&x.lt(0)?, 0)
 }
 
 /// `φ(x) · (2 - x²)`, with the density of the normal distribution.
@@ -376,5 +380,5 @@ fn softplus_bend(s: &Seen<'_>, x: &Tensor) -> Result<Tensor> {
     let scaled = x.mul(beta)?;
     let sigmoid = scaled.sigmoid()?;
     let bend = sigmoid.mul(&sigmoid.rsub(1, 1)?)?.mul(beta)?;
-    bend.masked_fill(&scaled.gt(threshold)?, 0)
+    bend.masked_fill(&scaled.ge(threshold)?, 0)
 }

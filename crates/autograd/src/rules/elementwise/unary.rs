@@ -18,7 +18,7 @@ pub(crate) fn unary(op: U, numbers: &[Scalar], in_place: bool) -> Part {
         U::Frac => part(NOTHING, |s| Ok(s.g.clone())),
         U::Deg2Rad => part(NOTHING, |s| s.g.deg2rad()),
         U::Rad2Deg => part(NOTHING, |s| s.g.rad2deg()),
-        U::Abs => part(X, |s| s.g.mul(&s.x()?.sgn()?)),
+        U::Abs => part(X, |s| real_gradient(s)?.mul(&s.x()?.sgn()?)),
         U::Square => part(X, |s| s.g.mul(&s.x()?.mul(2)?.conj()?)),
         U::Sgn => part(X | OUT, sgn),
         U::Angle => part(X, angle),
@@ -156,7 +156,16 @@ fn angle(s: &Seen<'_>) -> Result<Tensor> {
     }
     // i·x / |x|².
     let slope = x.mul(Complex::new(0.0, 1.0))?.div(&x.abs()?.square()?)?;
-    s.g.mul(&slope.masked_fill(&x.eq(0)?, 0)?)
+    real_gradient(s)?.mul(&slope.masked_fill(&x.eq(0)?, 0)?)
+}
+
+/// The gradient of a real result, which in place lies in a complex tensor.
+fn real_gradient(s: &Seen<'_>) -> Result<Tensor> {
+    if s.g.dtype().is_complex() {
+        s.g.real()
+    } else {
+        Ok(s.g.clone())
+    }
 }
 
 fn acosh(s: &Seen<'_>) -> Result<Tensor> {
@@ -202,9 +211,9 @@ fn logit(s: &Seen<'_>) -> Result<Tensor> {
         (f64::NEG_INFINITY, _) => (0.0, 1.0, f64::NAN),
         (low, high) => (low, high, 0.0),
     };
-    let outside = x.lt(low)?.logical_or(&x.gt(high)?)?;
+    let inside = x.ge(low)?.logical_and(&x.le(high)?)?;
     let slope = s.g.div(&x.mul(&x.rsub(1, 1)?)?)?;
-    slope.masked_fill(&outside, beyond)
+    slope.r#where(&inside, beyond)
 }
 
 fn leaky_relu(s: &Seen<'_>) -> Result<Tensor> {
