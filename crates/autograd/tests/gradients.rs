@@ -6,6 +6,8 @@ mod arrange;
 mod check;
 #[path = "gradients/normalize.rs"]
 mod normalize;
+#[path = "gradients/elementwise.rs"]
+mod elementwise;
 #[path = "gradients/places.rs"]
 mod places;
 #[path = "gradients/products.rs"]

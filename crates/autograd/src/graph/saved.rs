@@ -1,11 +1,12 @@
 //! Tensors that a node keeps for its derivative.
 
 use super::mode::checks_bytes;
-use super::{Edge, Node};
+use super::{Edge, Geometry, Input, Node, Strided};
 use crate::Tensor;
 use osteon_memory::Site;
 use osteon_spec::{DType, Error, Kind, Result};
 use osteon_tensor::View;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// What a node keeps for its derivative.
@@ -84,7 +85,8 @@ impl SavedTensor {
     pub fn unpack(&self, node: &Arc<Node>, with_history: bool) -> Result<Tensor> {
         let edge = match &self.source {
             Source::Input(edge) => edge.clone(),
-            Source::Output(k) => Some(Edge::Node(node.clone(), *k)),
+            Source::Output(k) if with_history => Some(self.output(node, *k)),
+            Source::Output(_) => None,
         };
         if !with_history || edge.is_none() {
             return Ok(Tensor::from_view(self.view.clone()));
@@ -92,6 +94,36 @@ impl SavedTensor {
         let tensor = Tensor::from_view(self.view.alias()?);
         tensor.meta_or_new().set_edge(edge, None);
         Ok(tensor)
+    }
+
+    /// The edge to this output of the node. What was written through a view is a part of it, as the node's output then is
+    /// the base.
+    fn output(&self, node: &Arc<Node>, k: usize) -> Edge {
+        let edge = Edge::Node(node.clone(), k);
+        let (layout, dtype) = (self.view.layout(), self.view.dtype());
+        let is_part = |whole: &&Geometry| whole.layout != *layout || whole.dtype != dtype;
+        let Some(whole) = node.outputs.get(k).filter(is_part) else {
+            return edge;
+        };
+        let part = Geometry {
+            layout: layout.clone(),
+            dtype,
+            device: self.view.device(),
+        };
+        let input = Input {
+            edge,
+            sizes: SmallVec::from_slice(whole.layout.sizes()),
+            dtype: whole.dtype,
+        };
+        let look = Node::new(
+            "as_strided",
+            self.view.site(),
+            smallvec![Some(input)],
+            smallvec![part.clone()],
+            SmallVec::new(),
+            Box::new(Strided::new(whole, part)),
+        );
+        Edge::Node(look, 0)
     }
 }
 
