@@ -6,11 +6,14 @@ use osteon_autograd::functional::{self as f, Reduction};
 use osteon_autograd::{Grad, Rounding, Tensor, grad};
 use osteon_spec::{DType, Result};
 
+type Fresh = fn(&[Tensor]) -> Result<Tensor>;
+type InPlace = fn(&[Tensor]) -> Result<()>;
+
 /// Fresh and in place, where there are both.
 struct Operation {
     name: &'static str,
-    fresh: fn(&[Tensor]) -> Result<Tensor>,
-    in_place: Option<fn(&[Tensor]) -> Result<()>>,
+    fresh: Fresh,
+    in_place: Option<InPlace>,
 }
 
 /// `name = |x| fresh, in place;`.

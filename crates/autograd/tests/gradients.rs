@@ -4,10 +4,10 @@
 mod arrange;
 #[path = "gradients/check.rs"]
 mod check;
-#[path = "gradients/normalize.rs"]
-mod normalize;
 #[path = "gradients/elementwise.rs"]
 mod elementwise;
+#[path = "gradients/normalize.rs"]
+mod normalize;
 #[path = "gradients/places.rs"]
 mod places;
 #[path = "gradients/products.rs"]
