@@ -111,13 +111,15 @@
 
 mod checkpoint;
 pub mod memory;
+pub mod nn;
+pub mod optim;
 
 pub use checkpoint::{load, load_with, save, save_with};
 pub use osteon_autograd::{
     BatchNorm, Index, Indexing, Interpolation, MatrixNorm, Operand, PadMode, Reduce, Rounding,
-    Tensor, To, UniqueTensors, functional, manual_seed, s,
+    Tensor, To, UniqueTensors, enable_grad, functional, inference_mode, is_grad_enabled,
+    is_inference_mode_enabled, manual_seed, no_grad, s,
 };
-pub use osteon_autograd::{enable_grad, inference_mode, no_grad};
 pub use osteon_io::{LoadOptions, SaveOptions};
 pub use osteon_memory::{Origin, Site, Storage};
 pub use osteon_spec::ops;
@@ -129,6 +131,11 @@ pub use osteon_tensor::format::{PrintOptions, get_printoptions, set_printoptions
 pub use osteon_tensor::{
     Data, Number, ReadGuard, WriteGuard, limits, num_threads, set_num_threads,
 };
+
+/// Gradients beyond [`Tensor::backward`].
+pub mod autograd {
+    pub use osteon_autograd::{Backward, Grad, grad};
+}
 
 /// Which copies were made, and why.
 pub mod copies {
