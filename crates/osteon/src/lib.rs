@@ -132,10 +132,6 @@ pub use osteon_tensor::{
     Data, Number, ReadGuard, WriteGuard, limits, num_threads, set_num_threads,
 };
 
-/// Gradients beyond [`Tensor::backward`].
-pub mod autograd {
-    pub use osteon_autograd::{Backward, Grad, grad};
-}
 
 /// Which copies were made, and why.
 pub mod copies {
