@@ -132,7 +132,6 @@ pub use osteon_tensor::{
     Data, Number, ReadGuard, WriteGuard, limits, num_threads, set_num_threads,
 };
 
-
 /// Which copies were made, and why.
 pub mod copies {
     pub use osteon_memory::copies::{

@@ -8,8 +8,13 @@ thread_local! {
     static DEFAULTS: Cell<(DType, Device)> = const { Cell::new((DType::F32, Device::cpu())) };
 }
 
-/// The dtype and device of new parameters on this thread.
-pub(crate) fn defaults() -> (DType, Device) {
+/// The dtype and device of new parameters on this thread: those of [`build_in`].
+///
+/// ```
+/// use osteon::{DType, Device, nn};
+/// assert_eq!(nn::defaults(), (DType::F32, Device::cpu()));
+/// ```
+pub fn defaults() -> (DType, Device) {
     DEFAULTS.get()
 }
 

@@ -57,7 +57,7 @@ pub use activation::{
 pub use attention::{Masks, MultiheadAttention};
 pub use conv::{Conv1d, Conv2d};
 pub use info::{Info, Running};
-pub use init::build_in;
+pub use init::{build_in, defaults};
 pub use linear::{Embedding, Linear};
 pub use loss::{
     BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, KLDivLoss, L1Loss, MSELoss, NLLLoss,

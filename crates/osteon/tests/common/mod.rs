@@ -8,7 +8,9 @@ use std::path::Path;
 
 /// A file of recorded answers.
 pub fn recorded(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -22,7 +24,10 @@ pub fn numbers(value: &Value) -> Vec<f64> {
 
 /// A recorded tensor in the dtype of its values: `bool`, `int64`, `float64`.
 pub fn tensor(value: &Value) -> Result<Tensor> {
-    let shape: Vec<usize> = numbers(&value["shape"]).into_iter().map(|n| n as usize).collect();
+    let shape: Vec<usize> = numbers(&value["shape"])
+        .into_iter()
+        .map(|n| n as usize)
+        .collect();
     let values = value["values"].as_array().unwrap();
     let dtype = match values.first() {
         Some(Value::Bool(_)) => DType::Bool,
