@@ -358,8 +358,11 @@ impl Tensor {
             }
         }
         let last = sorted.size(-1)? as isize - 1;
+        // NaN is sorted to the end, and is every quantile then.
+        let nan = sorted.narrow(-1, last, 1)?.isnan()?;
         let ranks = q.reshape([-1])?.mul(last as f64)?;
-        let at = |ranks: &Tensor| sorted.index_select(-1, &ranks.to(DType::I64)?);
+        let ranks = ranks.masked_fill(&nan, last as f64)?;
+        let at = |ranks: &Tensor| sorted.gather(-1, &ranks.to(DType::I64)?);
         let found = match interpolation {
             Interpolation::Lower => at(&ranks.floor()?)?,
             Interpolation::Higher => at(&ranks.ceil()?)?,
@@ -373,9 +376,6 @@ impl Tensor {
                 at(&floor)?.lerp(&at(&ranks.ceil()?)?, &share)?
             }
         };
-        // NaN is sorted to the end.
-        let highest = sorted.narrow(-1, last, 1)?;
-        let found = highest.r#where(&highest.isnan()?, &found)?;
         if q.dim() == 0 {
             return found.reshape(shape);
         }

@@ -177,7 +177,7 @@ impl Spread {
     fn variance(&self, g: &Tensor, x: &Tensor) -> Result<Tensor> {
         let freedom = count(x, &self.dims)? - self.correction;
         let mean = x.mean_dims(&self.dims, true)?;
-        if self.dims.is_empty() && freedom <= 0.0 {
+        if (self.dims.is_empty() || x.dim() == 0) && freedom <= 0.0 {
             // As PyTorch has it: without a sign.
             let at_mean = x.eq(&mean)?;
             let limit = x.full_like(f64::INFINITY, None)?;

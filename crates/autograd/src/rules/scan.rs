@@ -66,7 +66,10 @@ pub(crate) fn log_sums(dim: isize) -> impl Rule {
         }
         let (x, y) = (b.saved(0)?, b.saved(1)?);
         let n = x.size(dim)? as isize;
-        let step = y.narrow(dim, 0, n - 1)?.sub(&y.narrow(dim, 1, n - 1)?)?;
+        let (before, behind) = (y.narrow(dim, 0, n - 1)?, y.narrow(dim, 1, n - 1)?);
+        // From infinity to infinity is no step.
+        let stays = before.eq(&behind)?.logical_and(&before.isinf()?)?;
+        let step = before.sub(&behind)?.masked_fill(&stays, 0)?;
         let first = y.narrow(dim, 0, 1)?.zeros_like(None)?;
         let factor = Tensor::cat(&[&first, &step.exp()?.conj()?], dim)?;
         let sums = recurrence(&g, &factor, dim, true)?;
