@@ -35,6 +35,16 @@ pub enum Divisor {
     Fixed(i64),
 }
 
+impl Divisor {
+    fn of(self, rows: Span, cols: Span) -> i64 {
+        match self {
+            Divisor::Full => (rows.full * cols.full) as i64,
+            Divisor::Present => (rows.count * cols.count) as i64,
+            Divisor::Fixed(n) => n,
+        }
+    }
+}
+
 /// Windows over the last two dims of a batch of channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Pooling<'a> {
@@ -113,6 +123,14 @@ pub fn avg_pool(dtype: DType) -> Option<Average> {
         .or_else(|| (dtype == DType::BF16).then_some(averages::<bf16> as Average))
 }
 
+/// The transpose of [`avg_pool`] for this dtype, floats: each element of the result's shape is added, divided, to all
+/// elements of its window. It is called with the pointers of what is read, nothing and what is added to.
+pub fn avg_spread(dtype: DType) -> Option<Average> {
+    with_element!(float: dtype, T => spread::<T> as Average)
+        .or_else(|| (dtype == DType::F16).then_some(spread::<f16> as Average))
+        .or_else(|| (dtype == DType::BF16).then_some(spread::<bf16> as Average))
+}
+
 /// Channels of one image that are done together, at one index of both dims.
 struct Place {
     lanes: usize,
@@ -127,8 +145,8 @@ struct Pointers([*mut u8; 3]);
 unsafe impl Sync for Pointers {}
 
 impl Pooling<'_> {
-    /// Calls `f` for every place, on several threads.
-    fn for_each(&self, size: usize, f: impl Fn(Place) + Sync) {
+    /// Calls `f` for every place, on several threads; all places of a channel on one if `apart` says so.
+    fn for_each(&self, size: usize, apart: bool, f: impl Fn(Place) + Sync) {
         let [rows, cols] = self.spans;
         let together = if self.strides[2][1] == size as isize {
             LANES
@@ -138,8 +156,10 @@ impl Pooling<'_> {
         let blocks = self.channels.div_ceil(together);
         let taps = |spans: &[Span]| spans.first().map_or(1, |s| s.count.max(1));
         let grain = GRAIN / (together * cols.len() * taps(rows) * taps(cols)).max(1);
-        par_for(self.batch * blocks * rows.len(), grain.max(1), |range| {
-            for line in range {
+        let task = if apart { rows.len() } else { 1 };
+        let tasks = self.batch * blocks * rows.len() / task;
+        par_for(tasks, (grain / task).max(1), |range| {
+            for line in range.start * task..range.end * task {
                 let (row, rest) = (line % rows.len(), line / rows.len());
                 let (image, channel) = (rest / blocks, rest % blocks * together);
                 for (col, &span) in cols.iter().enumerate() {
@@ -183,7 +203,7 @@ impl Pooling<'_> {
 /// The walk contract (see the [crate] documentation) of results, positions unless null, and the windows' elements.
 unsafe fn maxima<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3]) {
     let ptrs = Pointers(ptrs);
-    pool.for_each(size_of::<T>(), |place| {
+    pool.for_each(size_of::<T>(), false, |place| {
         let ptrs = &ptrs;
         let [dst, positions, src] = ptrs.0;
         let mut best = [T::LEAST; LANES];
@@ -223,15 +243,11 @@ unsafe fn maxima<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3]) {
 /// As [`maxima`], without positions.
 unsafe fn averages<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: Divisor) {
     let ptrs = Pointers(ptrs);
-    pool.for_each(size_of::<T>(), |place| {
+    pool.for_each(size_of::<T>(), false, |place| {
         let ptrs = &ptrs;
         let [dst, _, src] = ptrs.0;
         let [rows, cols] = place.spans;
-        let n = match divisor {
-            Divisor::Full => (rows.full * cols.full) as i64,
-            Divisor::Present => (rows.count * cols.count) as i64,
-            Divisor::Fixed(n) => n,
-        };
+        let n = divisor.of(rows, cols);
         let zero: T::Acc = T::from_int(0).to();
         let mut sums = [zero; LANES];
         // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels.
@@ -254,6 +270,37 @@ unsafe fn averages<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: D
                     .cast::<T>()
                     .write_unaligned(average.to());
             }
+        }
+    });
+}
+
+/// # Safety
+/// As [`averages`], but that the windows' elements are written.
+unsafe fn spread<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: Divisor) {
+    let ptrs = Pointers(ptrs);
+    // Windows of neighbouring rows may overlap.
+    pool.for_each(size_of::<T>(), true, |place| {
+        let ptrs = &ptrs;
+        let [src, _, dst] = ptrs.0;
+        let [rows, cols] = place.spans;
+        let n = divisor.of(rows, cols);
+        let zero: T::Acc = T::from_int(0).to();
+        let mut shares = [zero; LANES];
+        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels, and no other thread
+        // has these.
+        unsafe {
+            for (l, share) in shares[..place.lanes].iter_mut().enumerate() {
+                let step = l as isize * pool.strides[0][1];
+                let from = src.offset(place.at[0] + step).cast::<T>();
+                *share = T::over(from.read_unaligned().to(), n);
+            }
+            pool.for_each_tap(&place, |_, offset| {
+                let to = dst.offset(offset).cast::<T>();
+                for (l, &share) in shares[..place.lanes].iter().enumerate() {
+                    let sum = T::plus(to.add(l).read_unaligned().to(), share);
+                    to.add(l).write_unaligned(sum.to());
+                }
+            });
         }
     });
 }

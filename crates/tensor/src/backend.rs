@@ -116,6 +116,9 @@ pub(crate) trait Backend: Sync {
     ) -> Result<()>;
     /// The averages of windows of `src`.
     fn avg_pool(&self, dst: &View, src: &View, how: &Pooling<'_>, divisor: Divisor) -> Result<()>;
+    /// The transpose of `avg_pool`: each element of `src` is added, divided, to the elements of its window in `dst`.
+    fn avg_spread(&self, dst: &View, src: &View, how: &Pooling<'_>, divisor: Divisor)
+    -> Result<()>;
     /// `dst = Σ lhs · rhs`: `axes` are the dims of `dst`, `summed` those that it lacks, with the strides of all three
     /// views in bytes. All have one dtype.
     fn contract(

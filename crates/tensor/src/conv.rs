@@ -1,14 +1,11 @@
-//! Convolutions. Windows of the input are read where they lie, as dims of a contraction; only padding needs a copy of
-//! the input, with a border of zeros.
+//! Convolutions: what users say of them, checked.
 
-use crate::backend::{Arg, backend};
-use crate::copy::transfer;
-use crate::matmul::{Contract, check_factors};
-use crate::target::Target;
+use crate::backend::Arg;
+use crate::matmul::check_factors;
+use crate::windows::Windows;
 use crate::{BinaryOp, Call, Compute, Op, View};
-use osteon_memory::copies::{self, CopyReason};
-use osteon_memory::here;
-use osteon_spec::{DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar};
+use osteon_memory::{attribute, here};
+use osteon_spec::{DType, Error, Kind, MemoryFormat, Result};
 
 /// What is put around each of `N` dims of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,10 +85,118 @@ pub(crate) fn at_least<const N: usize>(
     }
 }
 
+/// Steps of which some are taken; 1 for one that is not, however large.
+fn taken<const N: usize>(steps: [usize; N], counts: [usize; N]) -> [usize; N] {
+    std::array::from_fn(|d| if counts[d] > 1 { steps[d] } else { 1 })
+}
+
+/// The last `N` sizes.
+fn last<const N: usize>(shape: &[usize]) -> [usize; N] {
+    std::array::from_fn(|d| shape[shape.len() - N + d])
+}
+
+impl<const N: usize> Conv<N> {
+    /// The windows over an input and a kernel of these shapes, which have `N` dims at least.
+    ///
+    /// # Errors
+    /// Numbers that make no sense; a window larger than the padded input.
+    pub fn windows(&self, input: &[usize], weight: &[usize]) -> Result<Windows<N>> {
+        let [groups] = at_least("groups", [self.groups], 1)?;
+        let stride = at_least("stride", self.stride, 1)?;
+        let dilation = at_least("dilation", self.dilation, 1)?;
+        let (input, kernel) = (last::<N>(input), last::<N>(weight));
+        let reach: [usize; N] = std::array::from_fn(|d| dilation[d].saturating_mul(kernel[d] - 1));
+        // Zeros before and after.
+        let pads = match self.padding {
+            Padding::Valid => [(0, 0); N],
+            Padding::Zeros(padding) => at_least("padding", padding, 0)?.map(|p| (p, p)),
+            Padding::Same if stride == [1; N] => reach.map(|r| (r / 2, r - r / 2)),
+            Padding::Same => {
+                return Err(invalid(format!(
+                    "padding as for the same size needs steps of 1, got {stride:?}"
+                )));
+            }
+        };
+        let mut output = [0; N];
+        for d in 0..N {
+            let (before, after) = pads[d];
+            let window = reach[d].saturating_add(1);
+            let size = input[d].saturating_add(before).saturating_add(after);
+            if window > size {
+                return Err(Error::new(
+                    Kind::Shape,
+                    format!(
+                        "a kernel that reaches over {window} is larger than the padded input, {size}, in dim {d}"
+                    ),
+                ));
+            }
+            output[d] = (size - window) / stride[d] + 1;
+        }
+        Ok(Windows {
+            stride: taken(stride, output),
+            dilation: taken(dilation, kernel),
+            border: pads.map(|(before, _)| before),
+            groups,
+            input,
+            kernel,
+            output,
+        })
+    }
+}
+
+impl<const N: usize> ConvTranspose<N> {
+    /// The windows in which the input is the result of a convolution over what this one makes.
+    ///
+    /// # Errors
+    /// Numbers that make no sense; a result without elements.
+    pub fn windows(&self, input: &[usize], weight: &[usize]) -> Result<Windows<N>> {
+        let [groups] = at_least("groups", [self.groups], 1)?;
+        let stride = at_least("stride", self.stride, 1)?;
+        let dilation = at_least("dilation", self.dilation, 1)?;
+        let border = at_least("padding", self.padding, 0)?;
+        let more = at_least("output_padding", self.output_padding, 0)?;
+        let (output, kernel) = (last::<N>(input), last::<N>(weight));
+        let mut made = [0; N];
+        for d in 0..N {
+            if more[d] >= stride[d] && more[d] >= dilation[d] {
+                return Err(invalid(format!(
+                    "output_padding must be smaller than stride or dilation, got {} for {} and {}",
+                    more[d], stride[d], dilation[d]
+                )));
+            }
+            let n = output[d];
+            let reach = dilation[d].saturating_mul(kernel[d] - 1);
+            let full = n
+                .saturating_sub(1)
+                .saturating_mul(stride[d])
+                .saturating_add(reach)
+                .saturating_add(more[d] + 1);
+            made[d] = full.saturating_sub(border[d].saturating_mul(2));
+            if n == 0 || made[d] == 0 || full > isize::MAX as usize {
+                return Err(Error::new(
+                    Kind::Shape,
+                    format!(
+                        "the result would have no elements in dim {d}, or more than there is memory for: input size {n}, padding {}",
+                        border[d]
+                    ),
+                ));
+            }
+        }
+        Ok(Windows {
+            stride: taken(stride, output),
+            dilation: taken(dilation, kernel),
+            border,
+            groups,
+            input: made,
+            kernel,
+            output,
+        })
+    }
+}
+
 /// Everything of a convolution but the elements, checked.
 struct Checked<'a> {
     bias: Option<&'a View>,
-    groups: usize,
     /// Without a batch before: the result loses it.
     single: bool,
     /// With a batch.
@@ -166,7 +271,6 @@ fn check<'a, const N: usize>(
     }
     Ok(Checked {
         bias,
-        groups,
         single,
         input,
         format,
@@ -178,15 +282,6 @@ fn is_channels_last(view: &View) -> bool {
 }
 
 impl Checked<'_> {
-    /// A new storage for the result.
-    #[track_caller]
-    fn alloc(&self, channels: usize, sizes: &[usize], op: &'static str) -> Result<View> {
-        let mut shape = Dims::from_slice(&[self.input.shape()[0], channels]);
-        shape.extend_from_slice(sizes);
-        let layout = Layout::dense(&shape, self.format)?;
-        View::alloc(layout, self.input.dtype(), &self.input.device(), op)
-    }
-
     /// The result with the bias, and without the batch that the input does not have.
     #[track_caller]
     fn finish(&self, out: View, op: &'static str) -> Result<View> {
@@ -212,42 +307,6 @@ impl Checked<'_> {
     }
 }
 
-/// The input with a border of zeros before and after its last dims; itself where there is none.
-#[track_caller]
-pub(crate) fn padded(
-    input: &View,
-    border: &[(usize, usize)],
-    format: MemoryFormat,
-    op: &'static str,
-) -> Result<View> {
-    if border.iter().all(|&pair| pair == (0, 0)) {
-        return Ok(input.clone());
-    }
-    let mut shape = Dims::from_slice(input.shape());
-    let first = shape.len() - border.len();
-    for (size, (before, after)) in shape[first..].iter_mut().zip(border) {
-        *size = size.saturating_add(before.saturating_add(*after));
-    }
-    let layout = Layout::dense(&shape, format)?;
-    copies::check(
-        CopyReason::Materialized,
-        op,
-        format_args!("{} with a border of zeros", input.layout()),
-    )?;
-    let out = View::alloc(layout, input.dtype(), &input.device(), op)?;
-    backend(out.device()).fill(&out, Scalar::Bool(false))?;
-    let mut inside = out.clone();
-    for (i, (before, _)) in border.iter().enumerate() {
-        inside = inside.narrow(
-            (first + i) as isize,
-            *before as isize,
-            input.shape()[first + i] as isize,
-        )?;
-    }
-    transfer(&inside, input, CopyReason::Materialized, op, here())?;
-    Ok(out)
-}
-
 impl View {
     /// Products of windows of the input with kernels, summed: `conv1d`, `conv2d`, `conv3d`, by the number of dims.
     ///
@@ -262,7 +321,13 @@ impl View {
         how: &Conv<N>,
         op: &'static str,
     ) -> Result<View> {
-        conv(self, weight, bias, how, op).map_err(|e| e.op(op))
+        let run = || {
+            let checked = check::<N>(self, weight, bias, how.groups, false)?;
+            let windows = how.windows(self.shape(), weight.shape())?;
+            let out = windows.output(&checked.input, weight, checked.format, op)?;
+            checked.finish(out, op)
+        };
+        attribute(here(), run).map_err(|e| e.op(op))
     }
 
     /// The convolution whose windows are those of the result: `conv_transpose2d`.
@@ -277,173 +342,19 @@ impl View {
         how: &ConvTranspose<N>,
         op: &'static str,
     ) -> Result<View> {
-        conv_transpose(self, weight, bias, how, op).map_err(|e| e.op(op))
-    }
-}
-
-#[track_caller]
-fn conv<const N: usize>(
-    input: &View,
-    weight: &View,
-    bias: Option<&View>,
-    how: &Conv<N>,
-    op: &'static str,
-) -> Result<View> {
-    let checked = check::<N>(input, weight, bias, how.groups, false)?;
-    let stride = at_least("stride", how.stride, 1)?;
-    let dilation = at_least("dilation", how.dilation, 1)?;
-    let mut border = [(0, 0); N];
-    match how.padding {
-        Padding::Valid => {}
-        Padding::Zeros(padding) => border = at_least("padding", padding, 0)?.map(|p| (p, p)),
-        Padding::Same => {
-            if stride != [1; N] {
-                return Err(invalid(format!(
-                    "padding as for the same size needs steps of 1, got {stride:?}"
-                )));
+        let run = || {
+            let checked = check::<N>(self, weight, bias, how.groups, true)?;
+            let dtype = self.dtype();
+            if dtype.is_integer() && dtype != DType::I64 {
+                return Err(Error::new(
+                    Kind::DType,
+                    format!("not defined for {dtype}; cast with to() first"),
+                ));
             }
-            for d in 0..N {
-                let total = dilation[d].saturating_mul(weight.shape()[d + 2] - 1);
-                border[d] = (total / 2, total - total / 2);
-            }
-        }
+            let windows = how.windows(self.shape(), weight.shape())?;
+            let out = windows.input(weight, &checked.input, checked.format, op)?;
+            checked.finish(out, op)
+        };
+        attribute(here(), run).map_err(|e| e.op(op))
     }
-    let mut sizes = [0; N];
-    for d in 0..N {
-        let window = dilation[d]
-            .saturating_mul(weight.shape()[d + 2] - 1)
-            .saturating_add(1);
-        let (before, after) = border[d];
-        let size = checked.input.shape()[d + 2]
-            .saturating_add(before)
-            .saturating_add(after);
-        if window > size {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "a kernel that reaches over {window} is larger than the padded input, {size}, in dim {d}"
-                ),
-            ));
-        }
-        sizes[d] = (size - window) / stride[d] + 1;
-    }
-    let x = padded(&checked.input, &border, checked.format, op)?;
-    let (groups, made) = (checked.groups, weight.shape()[0]);
-    let out = checked.alloc(made, &sizes, op)?;
-    let (w, s) = (weight.stride(), x.stride());
-    let mut contract = Contract::new(Target::fresh(op), weight, &x);
-    let (each, depth) = (made / groups, weight.shape()[1]);
-    contract.keep(x.shape()[0], 0, s[0]);
-    contract.keep(groups, w[0] * each, s[1] * depth);
-    contract.keep(each, w[0], 0);
-    for d in 0..N {
-        contract.keep(sizes[d], 0, s[d + 2] * stride[d]);
-    }
-    contract.sum(depth, w[1], s[1]);
-    for d in 0..N {
-        contract.sum(weight.shape()[d + 2], w[d + 2], s[d + 2] * dilation[d]);
-    }
-    contract.write_to(&out.unflatten(1, &[groups as isize, each as isize])?)?;
-    checked.finish(out, op)
-}
-
-#[track_caller]
-fn conv_transpose<const N: usize>(
-    input: &View,
-    weight: &View,
-    bias: Option<&View>,
-    how: &ConvTranspose<N>,
-    op: &'static str,
-) -> Result<View> {
-    let checked = check::<N>(input, weight, bias, how.groups, true)?;
-    let dtype = input.dtype();
-    if dtype.is_integer() && dtype != DType::I64 {
-        return Err(Error::new(
-            Kind::DType,
-            format!("not defined for {dtype}; cast with to() first"),
-        ));
-    }
-    let stride = at_least("stride", how.stride, 1)?;
-    let dilation = at_least("dilation", how.dilation, 1)?;
-    let padding = at_least("padding", how.padding, 0)?;
-    let more = at_least("output_padding", how.output_padding, 0)?;
-    let (mut sizes, mut border) = ([0; N], [(0, 0); N]);
-    for d in 0..N {
-        if more[d] >= stride[d] && more[d] >= dilation[d] {
-            return Err(invalid(format!(
-                "output_padding must be smaller than stride or dilation, got {} for {} and {}",
-                more[d], stride[d], dilation[d]
-            )));
-        }
-        let n = checked.input.shape()[d + 2];
-        let reach = dilation[d].saturating_mul(weight.shape()[d + 2] - 1);
-        let full = n
-            .saturating_sub(1)
-            .saturating_mul(stride[d])
-            .saturating_add(reach)
-            .saturating_add(more[d] + 1);
-        let size = full.saturating_sub(padding[d].saturating_mul(2));
-        if n == 0 || size == 0 {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "the result would have no elements in dim {d}: input size {n}, padding {}",
-                    padding[d]
-                ),
-            ));
-        }
-        sizes[d] = size;
-        // So far do windows of the result reach beyond the input.
-        let last = (size - 1 + padding[d]) / stride[d];
-        border[d] = (
-            reach.saturating_sub(padding[d]).div_ceil(stride[d]),
-            last.saturating_sub(n - 1),
-        );
-    }
-    let x = padded(&checked.input, &border, checked.format, op)?;
-    let groups = checked.groups;
-    let (each, depth) = (weight.shape()[1], weight.shape()[0] / groups);
-    let out = checked.alloc(each * groups, &sizes, op)?;
-    let grouped = out.unflatten(1, &[groups as isize, each as isize])?;
-    let (w, s) = (weight.stride(), x.stride());
-    // Elements of the result that are a stride apart are sums over the same elements of the kernel, so each such
-    // class is a contraction. The kernel walks forward while the input walks back.
-    for class in 0..stride.iter().product() {
-        let (mut rest, mut part, mut from, mut kernel) =
-            (class, grouped.clone(), x.clone(), weight.clone());
-        let mut taps = [(0, 0, 0); N];
-        for d in 0..N {
-            let (phase, step) = (rest % stride[d], stride[d]);
-            rest /= step;
-            part = part.slice(d as isize + 3, Some(phase as isize), None, step as isize)?;
-            let meets = |k: &usize| (phase + padding[d]) % step == k * dilation[d] % step;
-            let mut hits = (0..weight.shape()[d + 2]).filter(meets);
-            let first = hits.next();
-            let second = hits.next();
-            let apart = second.zip(first).map_or(0, |(b, a)| b - a);
-            let count = usize::from(first.is_some()) + usize::from(second.is_some()) + hits.count();
-            taps[d] = (count, apart, apart * dilation[d] / step);
-            if let Some(k) = first {
-                let at = phase + padding[d] + border[d].0 * step - k * dilation[d];
-                from = from.slice(d as isize + 2, Some((at / step) as isize), None, 1)?;
-                kernel = kernel.slice(d as isize + 2, Some(k as isize), None, 1)?;
-            }
-        }
-        if part.numel() == 0 {
-            continue;
-        }
-        let mut contract = Contract::new(Target::fresh(op), &kernel, &from);
-        contract.keep(x.shape()[0], 0, s[0]);
-        contract.keep(groups, w[0] * depth, s[1] * depth);
-        contract.keep(each, w[1], 0);
-        for d in 0..N {
-            contract.keep(part.shape()[d + 3], 0, s[d + 2]);
-        }
-        contract.sum(depth, w[0], s[1]);
-        for (d, (count, apart, back)) in taps.into_iter().enumerate() {
-            contract.sum(count, w[d + 2] * apart, (s[d + 2] * back).wrapping_neg());
-        }
-        contract.write_to(&part)?;
-    }
-    checked.finish(out, op)
 }

@@ -124,6 +124,16 @@ impl Backend for Meta {
         Ok(())
     }
 
+    fn avg_spread(
+        &self,
+        _dst: &View,
+        _src: &View,
+        _how: &Pooling<'_>,
+        _divisor: Divisor,
+    ) -> Result<()> {
+        Ok(())
+    }
+
     fn contract(
         &self,
         _dst: &View,

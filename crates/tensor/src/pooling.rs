@@ -2,10 +2,11 @@
 
 use crate::View;
 use crate::backend::backend;
-use crate::conv::{at_least, padded};
+use crate::conv::at_least;
 use crate::copy::transfer;
 use crate::create::reserved;
-use osteon_kernels::{Divisor, Pooling, Span};
+use crate::windows::padded;
+use osteon_kernels::{Pooling, Span};
 use osteon_memory::copies::CopyReason;
 use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Dims, Error, Kind, Layout, MemoryFormat, Result};
@@ -34,24 +35,6 @@ impl<const N: usize> Pool<N> {
             padding: [0; N],
             dilation: [1; N],
             ceil_mode: false,
-        }
-    }
-}
-
-/// What averages of windows are divided by, where that is not the number of their elements.
-#[derive(Clone, Copy, Debug)]
-pub struct Average {
-    /// Whether the padding counts as elements.
-    pub count_include_pad: bool,
-    /// A number to divide by instead, not 0.
-    pub divisor: Option<i64>,
-}
-
-impl Default for Average {
-    fn default() -> Average {
-        Average {
-            count_include_pad: true,
-            divisor: None,
         }
     }
 }
@@ -116,14 +99,14 @@ fn spans(
 }
 
 /// An input as a batch of images, and what its results look like.
-struct Images {
-    view: View,
-    single: bool,
-    format: MemoryFormat,
+pub(crate) struct Images {
+    pub(crate) view: View,
+    pub(crate) single: bool,
+    pub(crate) format: MemoryFormat,
 }
 
 #[track_caller]
-fn images(input: &View) -> Result<Images> {
+pub(crate) fn images(input: &View) -> Result<Images> {
     let shape = input.shape();
     let single = shape.len() == 3;
     if !(single || shape.len() == 4) || shape[shape.len() - 3..].contains(&0) {
@@ -134,25 +117,32 @@ fn images(input: &View) -> Result<Images> {
             ),
         ));
     }
-    let format = if single {
-        MemoryFormat::Contiguous
-    } else {
-        input.layout().suggest_memory_format()
-    };
-    Ok(Images {
-        view: if single {
-            input.unsqueeze(0)?
-        } else {
-            input.clone()
-        },
-        single,
-        format,
-    })
+    Images::of(input)
 }
 
 impl Images {
+    /// Of three or four dims.
     #[track_caller]
-    fn alloc(&self, sizes: [usize; 2], dtype: DType, op: &'static str) -> Result<View> {
+    pub(crate) fn of(input: &View) -> Result<Images> {
+        let single = input.dim() == 3;
+        let format = if single {
+            MemoryFormat::Contiguous
+        } else {
+            input.layout().suggest_memory_format()
+        };
+        Ok(Images {
+            view: if single {
+                input.unsqueeze(0)?
+            } else {
+                input.clone()
+            },
+            single,
+            format,
+        })
+    }
+
+    #[track_caller]
+    pub(crate) fn alloc(&self, sizes: [usize; 2], dtype: DType, op: &'static str) -> Result<View> {
         let shape = [
             self.view.shape()[0],
             self.view.shape()[1],
@@ -168,7 +158,7 @@ impl Images {
     }
 
     #[track_caller]
-    fn pooling<'a>(
+    pub(crate) fn pooling<'a>(
         &self,
         spans: &'a [Vec<Span>; 2],
         step: [usize; 2],
@@ -193,7 +183,7 @@ impl Images {
     }
 
     #[track_caller]
-    fn finish(&self, out: View) -> Result<View> {
+    pub(crate) fn finish(&self, out: View) -> Result<View> {
         if self.single {
             out.select(0, 0)
         } else {
@@ -203,13 +193,14 @@ impl Images {
 }
 
 /// The checked windows of a pool over images.
-struct Windows {
-    spans: [Vec<Span>; 2],
-    step: [usize; 2],
+#[derive(Clone, Debug)]
+pub(crate) struct Windows {
+    pub(crate) spans: [Vec<Span>; 2],
+    pub(crate) step: [usize; 2],
 }
 
 #[track_caller]
-fn windows(images: &Images, how: &Pool<2>) -> Result<Windows> {
+pub(crate) fn windows(images: &Images, how: &Pool<2>) -> Result<Windows> {
     let kernel = at_least("kernel_size", how.kernel, 1)?;
     let stride = at_least("stride", how.stride.unwrap_or(how.kernel), 1)?;
     let padding = at_least("padding", how.padding, 0)?;
@@ -255,39 +246,16 @@ fn max_pool(
     ))
 }
 
-#[track_caller]
-fn avg_pool(input: &View, how: &Pool<2>, average: Average, op: &'static str) -> Result<View> {
-    let images = images(input)?;
-    let divisor = match average {
-        Average {
-            divisor: Some(0), ..
-        } => {
-            return Err(Error::new(Kind::Value, "the divisor must not be zero"));
+impl From<&Pool<1>> for Pool<2> {
+    /// A pool over one dim as one over two, the first of size 1.
+    fn from(how: &Pool<1>) -> Pool<2> {
+        Pool {
+            kernel: [1, how.kernel[0]],
+            stride: Some([1, how.stride.unwrap_or(how.kernel)[0]]),
+            padding: [0, how.padding[0]],
+            dilation: [1, how.dilation[0]],
+            ceil_mode: how.ceil_mode,
         }
-        Average {
-            divisor: Some(n), ..
-        } => Divisor::Fixed(n),
-        Average {
-            count_include_pad: true,
-            ..
-        } => Divisor::Full,
-        _ => Divisor::Present,
-    };
-    let Windows { spans, step } = windows(&images, how)?;
-    let out = images.alloc([spans[0].len(), spans[1].len()], input.dtype(), op)?;
-    let pooling = images.pooling(&spans, step, &out, None);
-    backend(input.device()).avg_pool(&out, &images.view, &pooling, divisor)?;
-    images.finish(out)
-}
-
-/// A pool over one dim as one over two, the first of size 1.
-fn flat(how: &Pool<1>) -> Pool<2> {
-    Pool {
-        kernel: [1, how.kernel[0]],
-        stride: Some([1, how.stride.unwrap_or(how.kernel)[0]]),
-        padding: [0, how.padding[0]],
-        dilation: [1, how.dilation[0]],
-        ceil_mode: how.ceil_mode,
     }
 }
 
@@ -316,42 +284,13 @@ impl View {
             .op(op));
         }
         let run = || {
-            let (out, at) = max_pool(&self.unsqueeze(-2)?, &flat(how), positions, op)?;
+            let (out, at) = max_pool(&self.unsqueeze(-2)?, &how.into(), positions, op)?;
             Ok((
                 out.squeeze_dims(&[-2])?,
                 at.map(|at| at.squeeze_dims(&[-2])).transpose()?,
             ))
         };
         attribute(here(), run).map_err(|e: Error| e.op(op))
-    }
-
-    /// The averages of windows over the last two dims.
-    ///
-    /// # Errors
-    /// Other ranks than 3 and 4; windows that do not fit; other dtypes than floats and `int64`; guards; out of memory.
-    #[track_caller]
-    pub fn avg_pool2d(&self, how: &Pool<2>, average: Average) -> Result<View> {
-        avg_pool(self, how, average, "avg_pool2d").map_err(|e| e.op("avg_pool2d"))
-    }
-
-    /// The same over the last dim.
-    ///
-    /// # Errors
-    /// As [`View::avg_pool2d`], of ranks 2 and 3.
-    #[track_caller]
-    pub fn avg_pool1d(&self, how: &Pool<1>, average: Average) -> Result<View> {
-        let op = "avg_pool1d";
-        let run = || avg_pool(&self.unsqueeze(-2)?, &flat(how), average, op)?.squeeze_dims(&[-2]);
-        attribute(here(), run).map_err(|e| e.op(op))
-    }
-
-    /// Averages of as many windows over the last two dims as the result has elements; `None` keeps a size.
-    ///
-    /// # Errors
-    /// As [`View::avg_pool2d`]; `int64` too.
-    #[track_caller]
-    pub fn adaptive_avg_pool2d(&self, sizes: [Option<isize>; 2]) -> Result<View> {
-        adaptive(self, sizes).map_err(|e| e.op("adaptive_avg_pool2d"))
     }
 
     /// The elements of windows over the last two dims as columns: `nn.functional.unfold`. Copies each element as often as
@@ -369,63 +308,6 @@ impl View {
     ) -> Result<View> {
         unfold(self, kernel, dilation, padding, stride).map_err(|e| e.op("unfold"))
     }
-}
-
-#[track_caller]
-fn adaptive(input: &View, sizes: [Option<isize>; 2]) -> Result<View> {
-    let op = "adaptive_avg_pool2d";
-    let mut images = images(input)?;
-    if !input.dtype().is_float() {
-        return Err(Error::new(
-            Kind::DType,
-            format!("not defined for {}; cast with to() first", input.dtype()),
-        ));
-    }
-    let [rows, cols] = [images.view.shape()[2], images.view.shape()[3]];
-    let sizes = at_least(
-        "output_size",
-        [
-            sizes[0].unwrap_or(rows as isize),
-            sizes[1].unwrap_or(cols as isize),
-        ],
-        0,
-    )?;
-    let along = |size: usize, n: usize| -> Result<Vec<Span>> {
-        let mut list = reserved(n, op)?;
-        for i in 0..n {
-            let at = |i: usize| i as u128 * size as u128;
-            let (start, end) = (at(i) / n as u128, at(i + 1).div_ceil(n as u128));
-            let count = (end - start) as usize;
-            list.push(Span {
-                start: start as usize,
-                count,
-                full: count,
-            });
-        }
-        Ok(list)
-    };
-    let spans = [along(rows, sizes[0])?, along(cols, sizes[1])?];
-    let global = sizes == [1, 1] && images.format == MemoryFormat::ChannelsLast;
-    if images.format != MemoryFormat::ChannelsLast {
-        images.format = MemoryFormat::Contiguous;
-    }
-    let out = if global {
-        // PyTorch gives the mean other strides afterwards, and counts that as a write.
-        let (n, c) = (images.view.shape()[0], images.view.shape()[1]);
-        let layout = Layout::new(
-            Dims::from_slice(&[n, c, 1, 1]),
-            Dims::from_slice(&[c, 1, c, c]),
-            0,
-        )?;
-        let out = View::alloc(layout, input.dtype(), &input.device(), op)?;
-        out.storage().record_write(op, here());
-        out
-    } else {
-        images.alloc(sizes, input.dtype(), op)?
-    };
-    let pooling = images.pooling(&spans, [1, 1], &out, None);
-    backend(input.device()).avg_pool(&out, &images.view, &pooling, Divisor::Present)?;
-    images.finish(out)
 }
 
 #[track_caller]

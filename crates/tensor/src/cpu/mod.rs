@@ -326,6 +326,16 @@ impl Backend for Cpu {
         pooling::avg_pool(dst, src, how, divisor)
     }
 
+    fn avg_spread(
+        &self,
+        dst: &View,
+        src: &View,
+        how: &Pooling<'_>,
+        divisor: Divisor,
+    ) -> Result<()> {
+        pooling::avg_spread(dst, src, how, divisor)
+    }
+
     fn contract(
         &self,
         dst: &View,

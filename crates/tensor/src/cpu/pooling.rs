@@ -43,3 +43,19 @@ pub(super) fn avg_pool(dst: &View, src: &View, how: &Pooling<'_>, divisor: Divis
     }
     Ok(())
 }
+
+/// See [`Backend::avg_spread`](crate::backend::Backend::avg_spread).
+pub(super) fn avg_spread(
+    dst: &View,
+    src: &View,
+    how: &Pooling<'_>,
+    divisor: Divisor,
+) -> Result<()> {
+    let run = kernels::avg_spread(dst.dtype()).ok_or_else(|| undefined("avg_pool", dst.dtype()))?;
+    let _held = held(dst, [src.into()])?;
+    if dst.numel() > 0 && src.numel() > 0 {
+        // SAFETY: as above; `dst` is fresh.
+        unsafe { run(how, [first(src), std::ptr::null_mut(), first(dst)], divisor) };
+    }
+    Ok(())
+}
