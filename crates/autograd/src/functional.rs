@@ -1,17 +1,26 @@
 //! PyTorch's `nn.functional`, by its names.
 
 use crate::Tensor;
+pub use crate::attention::{Attention, scaled_dot_product_attention};
+pub use crate::conv::{conv_transpose2d, conv1d, conv2d, unfold};
 use crate::graph::mode::no_grad;
+use crate::graph::{one, record, rule};
 pub use crate::loss::{
     Classes, Reduction, binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy,
     huber_loss, kl_div, l1_loss, mse_loss, nll_loss, smooth_l1_loss,
 };
 use crate::pointwise::pairwise;
+pub use crate::pool::{
+    adaptive_avg_pool2d, avg_pool1d, avg_pool2d, max_pool1d, max_pool1d_with_indices, max_pool2d,
+    max_pool2d_with_indices,
+};
+use crate::product::Product;
 use osteon_spec::{Error, Kind, Result};
 pub use osteon_tensor::{Average, Conv, ConvTranspose, Padding, Pool};
 use osteon_tensor::{BinaryOp, View};
+use smallvec::smallvec;
 
-fn view(tensor: Option<&Tensor>) -> Option<&View> {
+pub(crate) fn view(tensor: Option<&Tensor>) -> Option<&View> {
     tensor.map(Tensor::as_view)
 }
 
@@ -31,258 +40,17 @@ fn view(tensor: Option<&Tensor>) -> Option<&View> {
 /// ```
 #[track_caller]
 pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    input
-        .as_view()
-        .linear(weight.as_view(), view(bias))
-        .map(Tensor::from_view)
-}
-
-/// Products of windows along the last dim with kernels, summed. The input is `(batch, channels, length)`, the batch may
-/// be absent; the weight is `(made, channels / groups, length)`.
-///
-/// Allocates the result, and a copy of the input where it is padded.
-///
-/// # Errors
-/// Shapes, groups or dtypes that do not fit; a kernel larger than the padded input; a guard in the way; out of memory.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Conv}};
-/// let (x, w) = (Tensor::new([[1f32, 2.0, 4.0]])?, Tensor::new([[[1f32, 10.0]]])?);
-/// let y = functional::conv1d(&x, &w, None, &Conv::default())?;
-/// assert_eq!(y.to_vec::<f32>()?, [21.0, 42.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn conv1d(
-    input: &Tensor,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
-    how: &Conv<1>,
-) -> Result<Tensor> {
-    input
-        .as_view()
-        .conv(weight.as_view(), view(bias), how, "conv1d")
-        .map(Tensor::from_view)
-}
-
-/// [`conv1d`] over two dims: images. Windows are read where they lie; the result is channels-last where the input or
-/// the weight is.
-///
-/// # Errors
-/// As [`conv1d`].
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Conv, Padding}};
-/// # use osteon_spec::{DType, Device};
-/// let x = Tensor::ones([1, 1, 3, 3], DType::F32, &Device::cpu())?;
-/// let how = Conv { padding: Padding::Same, ..Conv::default() };
-/// let y = functional::conv2d(&x, &x, None, &how)?;
-/// assert_eq!(y.to_vec::<f32>()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn conv2d(
-    input: &Tensor,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
-    how: &Conv<2>,
-) -> Result<Tensor> {
-    input
-        .as_view()
-        .conv(weight.as_view(), view(bias), how, "conv2d")
-        .map(Tensor::from_view)
-}
-
-/// The convolution whose windows are those of the result: what [`conv2d`] does to gradients.
-///
-/// # Errors
-/// As [`conv1d`].
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, ConvTranspose}};
-/// let (x, w) = (Tensor::new([[[[1f32, 2.0]]]])?, Tensor::new([[[[1f32, 10.0]]]])?);
-/// let y = functional::conv_transpose2d(&x, &w, None, &ConvTranspose::default())?;
-/// assert_eq!(y.to_vec::<f32>()?, [1.0, 12.0, 20.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn conv_transpose2d(
-    input: &Tensor,
-    weight: &Tensor,
-    bias: Option<&Tensor>,
-    how: &ConvTranspose<2>,
-) -> Result<Tensor> {
-    input
-        .as_view()
-        .conv_transpose(weight.as_view(), view(bias), how, "conv_transpose2d")
-        .map(Tensor::from_view)
-}
-
-/// The maxima of windows over the last two dims of images. The result is channels-last where the input is.
-///
-/// Allocates the result only.
-///
-/// # Errors
-/// Other ranks than 3 and 4; windows that do not fit; `bool` or complex numbers; a guard in the way; out of memory.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
-/// let x = Tensor::new([[[1f32, 5.0], [3.0, 2.0]]])?;
-/// assert_eq!(functional::max_pool2d(&x, &Pool::new([2, 2]))?.to_vec::<f32>()?, [5.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn max_pool2d(input: &Tensor, how: &Pool<2>) -> Result<Tensor> {
-    input
-        .as_view()
-        .max_pool2d(how, false)
-        .map(|(out, _)| Tensor::from_view(out))
-}
-
-/// [`max_pool2d`], and where in its image each maximum is.
-///
-/// # Errors
-/// As [`max_pool2d`].
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
-/// let x = Tensor::new([[[1f32, 5.0], [3.0, 2.0]]])?;
-/// let (max, at) = functional::max_pool2d_with_indices(&x, &Pool::new([2, 2]))?;
-/// assert_eq!((max.item::<f32>()?, at.item::<i64>()?), (5.0, 1));
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn max_pool2d_with_indices(input: &Tensor, how: &Pool<2>) -> Result<(Tensor, Tensor)> {
-    input.as_view().max_pool2d(how, true).map(both)
-}
-
-/// The maxima of windows over the last dim.
-///
-/// # Errors
-/// As [`max_pool2d`], of ranks 2 and 3; integers, as in PyTorch.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
-/// let x = Tensor::new([[1f32, 5.0, 3.0, 2.0]])?;
-/// assert_eq!(functional::max_pool1d(&x, &Pool::new([2]))?.to_vec::<f32>()?, [5.0, 3.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn max_pool1d(input: &Tensor, how: &Pool<1>) -> Result<Tensor> {
-    input
-        .as_view()
-        .max_pool1d(how, false)
-        .map(|(out, _)| Tensor::from_view(out))
-}
-
-/// [`max_pool1d`], and where each maximum is.
-///
-/// # Errors
-/// As [`max_pool2d`], of ranks 2 and 3.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Pool}};
-/// let x = Tensor::new([[1f32, 5.0, 3.0, 2.0]])?;
-/// let (_, at) = functional::max_pool1d_with_indices(&x, &Pool::new([2]))?;
-/// assert_eq!(at.to_vec::<i64>()?, [1, 2]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn max_pool1d_with_indices(input: &Tensor, how: &Pool<1>) -> Result<(Tensor, Tensor)> {
-    input.as_view().max_pool1d(how, true).map(both)
-}
-
-fn both((out, at): (View, Option<View>)) -> (Tensor, Tensor) {
-    // Positions were asked for.
-    let at = at.unwrap_or_else(|| out.clone());
-    (Tensor::from_view(out), Tensor::from_view(at))
-}
-
-/// The averages of windows over the last two dims of images.
-///
-/// # Errors
-/// As [`max_pool2d`]; integers other than `int64`.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Average, Pool}};
-/// let x = Tensor::new([[[1f32, 5.0], [4.0, 2.0]]])?;
-/// let y = functional::avg_pool2d(&x, &Pool::new([2, 2]), Average::default())?;
-/// assert_eq!(y.to_vec::<f32>()?, [3.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn avg_pool2d(input: &Tensor, how: &Pool<2>, average: Average) -> Result<Tensor> {
-    input
-        .as_view()
-        .avg_pool2d(how, average)
-        .map(Tensor::from_view)
-}
-
-/// The averages of windows over the last dim.
-///
-/// # Errors
-/// As [`avg_pool2d`], of ranks 2 and 3.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Average, Pool}};
-/// let x = Tensor::new([[1f32, 5.0, 4.0, 2.0]])?;
-/// let y = functional::avg_pool1d(&x, &Pool::new([2]), Average::default())?;
-/// assert_eq!(y.to_vec::<f32>()?, [3.0, 3.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn avg_pool1d(input: &Tensor, how: &Pool<1>, average: Average) -> Result<Tensor> {
-    input
-        .as_view()
-        .avg_pool1d(how, average)
-        .map(Tensor::from_view)
-}
-
-/// Averages of windows that divide the last two dims into as many as the result has; `None` keeps a size.
-///
-/// # Errors
-/// As [`avg_pool2d`]; integers.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional};
-/// let x = Tensor::new([[[1f32, 5.0, 4.0, 2.0], [1.0, 1.0, 0.0, 2.0]]])?;
-/// let y = functional::adaptive_avg_pool2d(&x, [Some(1), Some(2)])?;
-/// assert_eq!(y.to_vec::<f32>()?, [2.0, 2.0]);
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn adaptive_avg_pool2d(input: &Tensor, sizes: [Option<isize>; 2]) -> Result<Tensor> {
-    input
-        .as_view()
-        .adaptive_avg_pool2d(sizes)
-        .map(Tensor::from_view)
-}
-
-/// The elements of each window over the last two dims as a column. Allocates a result in which every element is as
-/// often as windows hold it; [`conv2d`] needs no such thing.
-///
-/// # Errors
-/// Other ranks than 3 and 4; windows that do not fit; integers; a guard in the way; out of memory.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional};
-/// let x = Tensor::new([[[1f32, 2.0, 3.0]]])?;
-/// let columns = functional::unfold(&x, [1, 2], [1, 1], [0, 0], [1, 1])?;
-/// assert_eq!(columns.to_vec::<f32>()?, [1.0, 2.0, 2.0, 3.0]); // windows (1, 2) and (2, 3)
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn unfold(
-    input: &Tensor,
-    kernel: [isize; 2],
-    dilation: [isize; 2],
-    padding: [isize; 2],
-    stride: [isize; 2],
-) -> Result<Tensor> {
-    input
-        .as_view()
-        .unfold_windows(kernel, dilation, padding, stride)
-        .map(Tensor::from_view)
+    let out = input.as_view().linear(weight.as_view(), view(bias))?;
+    let inputs: Vec<&Tensor> = [input, weight].into_iter().chain(bias).collect();
+    record(out, &inputs, |r, _| {
+        let names = Product::linear(input.dim(), weight.dim());
+        names.save(r, input, weight, 0)?;
+        Ok(rule(move |b| {
+            let g = b.grad()?;
+            let [x, w] = names.gradients(b, &g, 0)?;
+            Ok(smallvec![x, w, Some(g)])
+        }))
+    })
 }
 
 /// The rows of `weight` that the indices name, each index replaced by its row.
@@ -302,10 +70,7 @@ pub fn unfold(
 /// ```
 #[track_caller]
 pub fn embedding(indices: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    weight
-        .as_view()
-        .embedding(indices.as_view())
-        .map(Tensor::from_view)
+    looked_up(indices, weight, None)
 }
 
 /// What [`embedding_with`] takes beside indices and weight.
@@ -358,15 +123,25 @@ pub fn embedding_with(indices: &Tensor, weight: &Tensor, how: &Embedding) -> Res
     if let Some(most) = how.max_norm {
         no_grad(|| limit_rows(indices, weight, most, how.norm_type)).map_err(|e| e.op(op))?;
     }
-    let found = embedding(indices, weight)?;
-    match how.padding_idx {
-        Some(padding) if found.requires_grad() => {
-            // The same numbers, of which those of the padding have no history.
-            let is_padding = indices.eq(padding.rem_euclid(rows) as i64)?.unsqueeze(-1)?;
-            found.detach()?.r#where(&is_padding, &found)
-        }
-        _ => Ok(found),
-    }
+    let padding = how.padding_idx.map(|p| p.rem_euclid(rows));
+    looked_up(indices, weight, padding)
+}
+
+/// Rows of a weight, of which one may get no gradient.
+#[track_caller]
+fn looked_up(indices: &Tensor, weight: &Tensor, padding: Option<isize>) -> Result<Tensor> {
+    let out = weight.as_view().embedding(indices.as_view())?;
+    record(out, &[weight], |r, _| {
+        r.save_view(indices.as_view())?;
+        Ok(rule(move |b| {
+            let (g, whole) = b.zeros(0)?;
+            let rows = b.saved(0)?.reshape([-1])?;
+            let shape = [rows.numel() as isize, b.sizes(0)[1] as isize];
+            whole.index_add_(0, &rows, &g.reshape(shape)?, 1)?;
+            padding.map_or(Ok(()), |p| whole.select(0, p)?.zero_())?;
+            one(whole)
+        }))
+    })
 }
 
 /// Scales the rows that are named down to a largest norm, in place.
@@ -489,55 +264,4 @@ pub fn dropout(input: &Tensor, p: f64, training: bool) -> Result<Tensor> {
     kept.bernoulli_(1.0 - p)?;
     kept.div_(1.0 - p)?;
     input.mul(&kept)
-}
-
-/// What [`scaled_dot_product_attention`] takes beside query, key and value.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Attention<'a> {
-    /// Which keys a query may look at (`bool`), or what is added to their scores; broadcasts to them.
-    pub mask: Option<&'a Tensor>,
-    /// Whether a query looks at no key after it.
-    pub is_causal: bool,
-    /// The factor of scores; one over the root of the vectors' size in its absence.
-    pub scale: Option<f64>,
-    /// Whether several heads of the query may share a head of key and value.
-    pub enable_gqa: bool,
-    /// The probability with which a weight becomes 0; the others are scaled so that the mean stays. Always: whoever
-    /// evaluates passes 0.
-    pub dropout_p: f64,
-}
-
-/// `softmax(query · keyᵀ · scale + mask) · value`. Heads and batches broadcast without being copied; the result has the
-/// query's order of dims; a query that may look at no key gives zeros. Allocates the scores as well.
-///
-/// # Errors
-/// Shapes or dtypes that do not fit; a mask together with `is_causal`; a probability beyond 0 to 1; a guard in the way; out of
-/// memory.
-///
-/// ```
-/// # use osteon_autograd::{Tensor, functional::{self, Attention}};
-/// let x = Tensor::new([[1f32, 0.0], [0.0, 1.0]])?;
-/// let how = Attention { is_causal: true, ..Attention::default() };
-/// let y = functional::scaled_dot_product_attention(&x, &x, &x, &how)?;
-/// assert_eq!(y.select(0, 0)?.to_vec::<f32>()?, [1.0, 0.0]); // the first sees itself alone
-/// # Ok::<(), osteon_spec::Error>(())
-/// ```
-#[track_caller]
-pub fn scaled_dot_product_attention(
-    query: &Tensor,
-    key: &Tensor,
-    value: &Tensor,
-    how: &Attention<'_>,
-) -> Result<Tensor> {
-    let how = osteon_tensor::Attention {
-        mask: view(how.mask),
-        is_causal: how.is_causal,
-        scale: how.scale,
-        enable_gqa: how.enable_gqa,
-        dropout_p: how.dropout_p,
-    };
-    query
-        .as_view()
-        .attention(key.as_view(), value.as_view(), &how)
-        .map(Tensor::from_view)
 }

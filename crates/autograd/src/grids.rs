@@ -1,6 +1,7 @@
 //! Grids, diagonals and borders: tensors composed of the elements of others.
 
 use crate::Tensor;
+use crate::graph::{one, record, rule};
 use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result, Scalar, wrap_dim};
 use osteon_tensor::PadMode;
@@ -449,9 +450,22 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn pad(&self, pads: impl AsRef<[isize]>, mode: PadMode) -> Result<Tensor> {
-        self.as_view()
-            .pad(pads.as_ref(), mode)
-            .map(Tensor::from_view)
+        let pads = pads.as_ref();
+        record(self.as_view().pad(pads, mode)?, &[self], |_, _| {
+            let pads = pads.to_vec();
+            Ok(rule(move |b| {
+                if let PadMode::Constant(_) = mode {
+                    let back: Vec<isize> = pads.iter().map(|n| -n).collect();
+                    return one(b.grad()?.pad(back, PadMode::Constant(Scalar::Int(0)))?);
+                }
+                let (g, whole) = b.zeros(0)?;
+                if g.numel() > 0 {
+                    let places = whole.as_view().padding_places(&pads, mode)?;
+                    whole.put_indexed_(&places, &g, true)?;
+                }
+                one(whole)
+            }))
+        })
     }
 }
 

@@ -296,7 +296,7 @@ impl Tensor {
 
     /// Writes or adds at index tensors.
     #[track_caller]
-    fn put_indexed_(
+    pub(crate) fn put_indexed_(
         &self,
         tensors: &[Option<View>],
         value: &Tensor,

@@ -10,6 +10,11 @@ use smallvec::SmallVec;
 /// A name for each dim.
 pub(crate) type Names = SmallVec<[u8; 8]>;
 
+/// Names of the last dims of matrices, which no batch reaches.
+const ROW: u8 = 253;
+const SUMMED: u8 = 254;
+const COLUMN: u8 = 255;
+
 /// The names of the dims of two factors and of their product.
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
@@ -27,9 +32,6 @@ impl Product {
 
     /// Of the products of vectors, matrices and batches of them, whose batches broadcast.
     pub fn matmul(lhs: usize, rhs: usize) -> Product {
-        const ROW: u8 = 253;
-        const SUMMED: u8 = 254;
-        const COLUMN: u8 = 255;
         let names = |rank: usize, own: &[u8]| -> Names {
             let batch = (0..rank.saturating_sub(2)).rev().map(|d| d as u8);
             batch.chain(own.iter().copied()).collect()
@@ -42,6 +44,26 @@ impl Product {
             lhs: names(lhs, &[row, &[SUMMED]].concat()),
             rhs: names(rhs, &[&[SUMMED], column].concat()),
             out: names(lhs.max(rhs), &[row, column].concat()),
+        }
+    }
+
+    /// The same with the right matrices transposed.
+    pub fn matmul_transposed(lhs: usize, rhs: usize) -> Product {
+        let mut product = Product::matmul(lhs, rhs);
+        if let [.., a, b] = &mut product.rhs[..] {
+            std::mem::swap(a, b);
+        }
+        product
+    }
+
+    /// Of an input's last dim with the last dim of a matrix or a vector.
+    pub fn linear(input: usize, weight: usize) -> Product {
+        let outer = (0..input - 1).map(|d| d as u8);
+        let made = &[COLUMN][..weight - 1];
+        Product {
+            lhs: outer.clone().chain([SUMMED]).collect(),
+            rhs: made.iter().copied().chain([SUMMED]).collect(),
+            out: outer.chain(made.iter().copied()).collect(),
         }
     }
 

@@ -14,3 +14,5 @@ mod places;
 mod products;
 #[path = "gradients/reduce.rs"]
 mod reduce;
+#[path = "gradients/windows.rs"]
+mod windows;

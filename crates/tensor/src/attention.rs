@@ -4,7 +4,7 @@ use crate::backend::Arg;
 use crate::matmul::{check_factors, product};
 use crate::target::Target;
 use crate::{BinaryOp, Call, CompareOp, Compute, Op, UnaryOp, View};
-use osteon_kernels::{Distribution, Triangle};
+use osteon_kernels::Triangle;
 use osteon_spec::{DType, Error, Kind, MemoryFormat, Result, Scalar};
 
 /// What attention takes beside query, key and value.
@@ -16,11 +16,6 @@ pub struct Attention<'a> {
     pub is_causal: bool,
     /// The factor of scores; one over the root of the vectors' size in its absence.
     pub scale: Option<f64>,
-    /// Whether several heads of the query may share a head of key and value.
-    pub enable_gqa: bool,
-    /// The probability with which a weight becomes 0; the others are scaled so that the mean stays. Always: whoever
-    /// evaluates passes 0.
-    pub dropout_p: f64,
 }
 
 const NAME: &str = "scaled_dot_product_attention";
@@ -39,85 +34,52 @@ fn unfit(kind: Kind, message: String) -> Error {
     Error::new(kind, message).op(NAME)
 }
 
-impl View {
-    /// `softmax(query · keyᵀ · scale + mask) · value`, of the query, which this view is. A query that may look at no key
-    /// gives zeros. Heads and batches broadcast without being copied; the result has the query's order of dims.
+impl Attention<'_> {
+    /// Checks ranks and dtypes, and that a mask is not one of two.
     ///
     /// # Errors
-    /// Shapes or dtypes that do not fit; a mask together with `is_causal`; a probability beyond 0 to 1; guards; out of memory.
-    #[track_caller]
-    pub fn attention(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
-        if [self, key, value].iter().any(|v| v.dim() < 2) {
+    /// Where they do not fit.
+    pub fn check(&self, query: &View, key: &View, value: &View) -> Result<()> {
+        if [query, key, value].iter().any(|v| v.dim() < 2) {
             return Err(unfit(
                 Kind::Shape,
                 format!(
                     "expected 2 dims at least, got {:?}, {:?}, {:?}",
-                    self.shape(),
+                    query.shape(),
                     key.shape(),
                     value.shape()
                 ),
             ));
         }
-        check_factors(self, key, NAME)?;
-        check_factors(self, value, NAME)?;
-        if how.mask.is_some() && how.is_causal {
+        check_factors(query, key, NAME)?;
+        check_factors(query, value, NAME)?;
+        if self.mask.is_some() && self.is_causal {
             return Err(unfit(
                 Kind::Value,
                 "a mask and is_causal exclude each other".to_owned(),
             ));
         }
-        if !(0.0..=1.0).contains(&how.dropout_p) {
-            let p = how.dropout_p;
-            let message = format!("the probability of dropout must be from 0 to 1, got {p}");
-            return Err(unfit(Kind::Value, message));
-        }
-        if how.enable_gqa && self.dim() >= 3 && key.dim() >= 3 && value.dim() >= 3 {
-            let heads = |v: &View| v.shape()[v.dim() - 3];
-            if heads(self) != heads(key) || heads(self) != heads(value) {
-                return self.grouped(key, value, how);
-            }
-        }
-        self.attend(key, value, how)
+        Ok(())
     }
 
-    /// Attention in which groups of the query's heads share a head of key and value: as a dim that is broadcast.
-    #[track_caller]
-    fn grouped(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
-        let heads = |v: &View| v.shape()[v.dim() - 3];
-        let (many, few) = (heads(self), heads(key));
-        if few == 0 || heads(value) != few || !many.is_multiple_of(few) {
-            return Err(unfit(
-                Kind::Shape,
-                format!(
-                    "{many} heads of the query cannot share {few} of the key and {} of the value",
-                    heads(value)
-                ),
-            ));
-        }
-        let split =
-            |v: &View| v.unflatten(-3, &[few as isize, (v.shape()[v.dim() - 3] / few) as isize]);
-        let mask = match how.mask {
-            Some(mask) if mask.dim() >= 3 && mask.shape()[mask.dim() - 3] == many => {
-                Some(split(mask)?)
-            }
-            Some(mask) if mask.dim() >= 3 => Some(mask.unsqueeze(-3)?),
-            other => other.cloned(),
-        };
-        let how = Attention {
-            mask: mask.as_ref(),
-            ..*how
-        };
-        let out = split(self)?.attend(&split(key)?, &split(value)?, &how)?;
-        let mut shape: Vec<isize> = out.shape().iter().map(|&n| n as isize).collect();
-        let at = shape.len() - 4;
-        shape.splice(at..at + 2, [many as isize]);
-        out.view(&shape)
+    /// The factor of scores.
+    pub fn scale_of(&self, query: &View) -> f64 {
+        let size = query.shape().last().copied().unwrap_or(1);
+        self.scale.unwrap_or(1.0 / (size as f64).sqrt())
     }
+}
 
+impl View {
+    /// `softmax(query · keyᵀ · scale + mask) · value`, of the query, which this view is. A query that may look at no key
+    /// gives zeros. Heads and batches broadcast without being copied; the result has the query's order of dims.
+    ///
+    /// # Errors
+    /// Shapes or dtypes that do not fit; a mask together with `is_causal`; guards; out of memory.
     #[track_caller]
-    fn attend(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
+    pub fn attention(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
+        how.check(self, key, value)?;
+        let scale = how.scale_of(self);
         let size = self.shape()[self.dim() - 1];
-        let scale = how.scale.unwrap_or(1.0 / (size as f64).sqrt());
         let mut scores = product(Target::fresh(NAME), self, &key.mt()?, None)?;
         let multiply = Op::Binary(BinaryOp::Mul);
         call(multiply, &[(&scores).into(), scale.into()], &[]).overwrite(&scores)?;
@@ -141,12 +103,8 @@ impl View {
             .fresh()?;
             weights = View::choose(&none, 0.0.into(), (&weights).into())?;
         }
-        if how.dropout_p > 0.0 {
-            weights = thinned(weights, how.dropout_p)?;
-        }
         let last_is_dense = |v: &View| v.stride()[v.dim() - 1] == 1;
         let fused = self.dim() >= 3
-            && how.dropout_p == 0.0
             && [key, value]
                 .iter()
                 .all(|v| v.shape()[..v.dim() - 2] == self.shape()[..self.dim() - 2])
@@ -168,21 +126,6 @@ fn causal(scores: &View) -> Result<View> {
     let rank = scores.dim();
     View::ones(&scores.shape()[rank - 2..], DType::Bool, &scores.device())?
         .triangle(Triangle::Lower(0))
-}
-
-/// Weights of which each is 0 with this probability, and the others larger by as much.
-#[track_caller]
-fn thinned(weights: View, p: f64) -> Result<View> {
-    let kept = Distribution::Bernoulli(1.0 - p);
-    let (dtype, device) = (weights.dtype(), weights.device());
-    let kept = View::random(weights.shape(), kept, dtype, &device, NAME)?;
-    let multiply = Op::Binary(BinaryOp::Mul);
-    call(multiply, &[(&weights).into(), (&kept).into()], &[]).overwrite(&weights)?;
-    if p < 1.0 {
-        let factor = 1.0 / (1.0 - p);
-        call(multiply, &[(&weights).into(), factor.into()], &[]).overwrite(&weights)?;
-    }
-    Ok(weights)
 }
 
 /// Scores with -infinity where a `bool` mask is false, or with another mask added.

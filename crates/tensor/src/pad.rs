@@ -67,6 +67,23 @@ impl View {
     #[track_caller]
     pub fn pad(&self, pads: &[isize], mode: PadMode) -> Result<View> {
         let op = "pad";
+        let (shape, borders) = self.borders(pads).map_err(|e| e.op(op))?;
+        let layout = Layout::dense(&shape, self.layout().suggest_memory_format());
+        let layout = layout.map_err(|e| e.op(op))?;
+        if let PadMode::Constant(value) = mode {
+            value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
+            return self.framed(&borders, layout, value, op);
+        }
+        let indices = self.padding_places(pads, mode)?;
+        let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
+        if out.numel() > 0 {
+            Lookup::new(self, &indices, op)?.run(Move::Get, self, (&out).into(), op)?;
+        }
+        Ok(out)
+    }
+
+    /// The shape with these pads, and what is put around each dim.
+    fn borders(&self, pads: &[isize]) -> Result<(Vec<usize>, Vec<Border>)> {
         if !pads.len().is_multiple_of(2) || pads.len() / 2 > self.dim() {
             return Err(Error::new(
                 Kind::Value,
@@ -74,8 +91,7 @@ impl View {
                     "needs a pair of numbers for each dim from the last on, of {} dims, got {pads:?}",
                     self.dim()
                 ),
-            )
-            .op(op));
+            ));
         }
         let mut shape: Vec<usize> = self.shape().to_vec();
         let mut borders = Vec::new();
@@ -87,7 +103,6 @@ impl View {
                     Kind::Shape,
                     format!("pads {pair:?} leave dim {dim} of size {own} less than nothing"),
                 )
-                .op(op)
             })?;
             borders.push(Border {
                 dim,
@@ -95,12 +110,16 @@ impl View {
                 size,
             });
         }
-        let layout = Layout::dense(&shape, self.layout().suggest_memory_format());
-        let layout = layout.map_err(|e| e.op(op))?;
-        if let PadMode::Constant(value) = mode {
-            value.check_fits(self.dtype()).map_err(|e| e.op(op))?;
-            return self.framed(&borders, layout, value, op);
-        }
+        Ok((shape, borders))
+    }
+
+    /// Index tensors that name the elements which a pad shows, in a mode other than a constant.
+    ///
+    /// # Errors
+    /// A mode that is not for this shape or dtype; fewer elements than the pads need.
+    pub fn padding_places(&self, pads: &[isize], mode: PadMode) -> Result<Vec<Option<View>>> {
+        let op = "pad";
+        let (_, borders) = self.borders(pads).map_err(|e| e.op(op))?;
         if mode == PadMode::Replicate && self.dtype() == DType::Bool {
             return Err(Error::new(Kind::DType, "Replicate is not defined for bool").op(op));
         }
@@ -143,11 +162,7 @@ impl View {
                 places.view(&shape)?
             });
         }
-        let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-        if out.numel() > 0 {
-            Lookup::new(self, &indices, op)?.run(Move::Get, self, (&out).into(), op)?;
-        }
-        Ok(out)
+        Ok(indices)
     }
 
     /// The tensor in a frame of one number.

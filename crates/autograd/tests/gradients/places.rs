@@ -162,9 +162,12 @@ fn reduced() -> Result<()> {
     ] {
         for own in [true, false] {
             let name = format!("scatter_reduce {reduce:?}, with itself: {own}");
-            written(&name, numbers([3, 4]), |x, y| {
-                x.scatter_reduce_(0, &index, y, reduce, own)
-            });
+            // Equal numbers, as an expanded tensor has them, share an extreme: no differences there.
+            if !matches!(reduce, Reduce::Amax | Reduce::Amin) {
+                written(&name, numbers([3, 4]), |x, y| {
+                    x.scatter_reduce_(0, &index, y, reduce, own)
+                });
+            }
             let x = [numbers([3, 4]), numbers([2, 4])];
             check(&name, &x, |x| {
                 x[0].scatter_reduce(0, &index, &x[1], reduce, own)
