@@ -3,7 +3,8 @@
 
 use crate::Tensor;
 use crate::product::{Product, product};
-use osteon_spec::Result;
+use osteon_spec::{Layout, Result};
+use osteon_tensor::View;
 
 impl Tensor {
     /// The matrix product. A vector counts as a row on the left and as a column on the right; dims before the last two
@@ -24,12 +25,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        let mut out = self.as_view().matmul(other.as_view())?;
         if self.dim() == 2 && other.dim() > 2 && self.requires_grad() {
-            // PyTorch multiplies the batch by the one matrix, so that its gradient is one sum; strides show it.
-            let transposed = other.mT()?.matmul(&self.t()?);
-            return transposed.map_err(|e| e.context("transposed"))?.mT();
+            // PyTorch computes the transposed product here, and makes it contiguous unless it is: strides of dims of
+            // size 1 show it.
+            let transposed = Layout::contiguous(Layout::mt(out.layout())?.sizes())?.mt()?;
+            if transposed.is_contiguous() {
+                out = View::new(out.storage().clone(), transposed, out.dtype(), out.op())?;
+            }
         }
-        let out = self.as_view().matmul(other.as_view())?;
         product(out, self, other, || {
             Product::matmul(self.dim(), other.dim())
         })

@@ -1,6 +1,6 @@
 //! Operations of two elements.
 
-use crate::complex::{self, quotient, wide2};
+use crate::complex::{Power, self, quotient, wide2};
 use crate::convert::Convert;
 use crate::kernel::{Kernel, Params};
 use crate::lane::ops;
@@ -112,7 +112,7 @@ ops! {
             }
         };
         float: |x, y| x.powf(y);
-        complex: |x, y| wide2(x, y, complex::pow);
+        complex: |x, y| x.power(y);
     }
     /// The larger one; NaN where either is.
     Maximum {

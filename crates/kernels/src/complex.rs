@@ -46,14 +46,28 @@ macro_rules! quotient {
 }
 pub(crate) use quotient;
 
-/// `x^y`; 0 to a positive power is 0.
-pub(crate) fn pow(x: Complex, y: Complex) -> Complex {
-    if x.re == 0.0 && x.im == 0.0 && y.im == 0.0 && y.re > 0.0 {
-        x * 0.0
-    } else {
-        x.powc(y)
-    }
+/// Numbers with complex powers.
+pub(crate) trait Power: Copy {
+    /// `x^y` as `exp(y · log(x))`, in the numbers' own precision, as C++ and PyTorch have it; 0 to a positive power is 0.
+    fn power(self, y: Self) -> Self;
 }
+
+macro_rules! power {
+    ($($ty:ty)*) => { $(
+        impl Power for num_complex::Complex<$ty> {
+            fn power(self, y: Self) -> Self {
+                if self.re == 0.0 && self.im == 0.0 && y.im == 0.0 && y.re > 0.0 {
+                    return self * 0.0;
+                }
+                let log = num_complex::Complex::new(self.norm().ln(), self.arg());
+                let p = num_complex::Complex::new(y.re * log.re - y.im * log.im, y.re * log.im + y.im * log.re);
+                num_complex::Complex::from_polar(p.re.exp(), p.im)
+            }
+        }
+    )* };
+}
+
+power! { f32 f64 }
 
 /// Where `asin` tends to in the direction of an infinite number.
 fn asin_far(z: Complex) -> Complex {

@@ -27,12 +27,10 @@ const RULES: &[Rule] = &[
         ops: &[
             "__rdiv__",
             "__rmul__",
-            "__rpow__",
             "addcdiv",
             "addcmul",
             "addmv",
             "div",
-            "float_power",
             "lerp",
             "logaddexp",
             "logspace",
@@ -43,7 +41,6 @@ const RULES: &[Rule] = &[
             "nn.functional.linear",
             "nn.functional.rms_norm",
             "nn.functional.tanhshrink",
-            "pow",
             "reciprocal",
             "rsqrt",
             "square",
@@ -68,11 +65,6 @@ const RULES: &[Rule] = &[
             dtype == Some(DType::F64) && detail.starts_with("gradient of tensor 0")
         },
         reason: "PyTorch gives the tensor the gradients of the elements that are overwritten, and not those of the others",
-    },
-    Rule {
-        ops: &["matmul"],
-        applies: |_, detail| detail.starts_with("with leaves that require gradients: stride"),
-        reason: "a matrix that requires gradients times a batch lies otherwise in PyTorch; recorded without",
     },
 ];
 
@@ -107,9 +99,9 @@ mod tests {
                 Verdict::Excepted(_)
             )
         };
-        assert!(excepted("pow", DType::C64, "value 3 is 1+1i, want 2+1i"));
-        assert!(!excepted("pow", DType::C128, "value 3 is 1+1i, want 2+1i"));
-        assert!(!excepted("pow", DType::C64, "shape is [1], want [2]"));
+        assert!(excepted("tanh", DType::C64, "value 3 is 1+1i, want 2+1i"));
+        assert!(!excepted("tanh", DType::C128, "value 3 is 1+1i, want 2+1i"));
+        assert!(!excepted("tanh", DType::C64, "shape is [1], want [2]"));
         assert!(!excepted("sub", DType::C64, "value 3 is 1+1i, want 2+1i"));
     }
 }
