@@ -68,7 +68,7 @@ fn a_summed_loss() -> Result<()> {
         assert!(text.contains(line), "{line} in\n{text}");
     }
     // As advised: without its graph, the sum keeps nothing.
-    let total = total.detach()?;
+    total = total.detach()?;
     assert!(memory::map().graph()?.is_empty());
     assert_eq!(memory::retained(&total)?, 64);
     Ok(())

@@ -109,6 +109,21 @@ function measure() {
 
 // ---- The page's frame ----------------------------------------------------------------------------------------
 
+/** What the graph of derivatives alone keeps, by who saved it. */
+function frameGraph() {
+  const { graph } = picture;
+  if (!graph.length) return;
+  const list = el("ul");
+  for (const { op, site, storages, bytes: n } of graph.slice(0, 200)) {
+    const who = cut(T.saved(op, site ?? ""), 200);
+    list.append(el("li", "", { title: exactBytes(n), dir: "auto" }, el("b", "", {}, bytes(n)), ` ${T.nStorages(storages)} ${who}`));
+  }
+  if (graph.length > 200) list.append(el("li", "", {}, T.moreRanges(graph.length - 200)));
+  const sum = graph.reduce((all, g) => all + g.bytes, 0);
+  $("graph").append(el("summary", "", {}, T.graph(bytes(sum))), list);
+  $("graph").hidden = false;
+}
+
 function frame() {
   const { totals } = picture;
   $("heading").querySelector("h1").textContent = cut(picture.title);
@@ -126,6 +141,7 @@ function frame() {
     const isCount = key === "storages" || key === "tensors";
     $("totals").append(el("div", key === "unreached" && value ? "warn" : "", isCount ? {} : { title: exactBytes(value) }, el("dt", "", {}, T[key]), el("dd", "", {}, isCount ? int(value) : bytes(value))));
   }
+  frameGraph();
   $("search").placeholder = T.search;
   $("search").setAttribute("aria-label", T.search);
   $("sort-label").textContent = T.sort;

@@ -10,7 +10,7 @@ const WORDS = {
     keys: "↑ ↓ move   ← → fold, unfold   Enter toggle   / search   Esc clear",
     shown: (s, t) => `${s === 1 ? "1 storage" : `${int(s)} storages`}, ${t === 1 ? "1 tensor" : `${int(t)} tensors`}`, nothing: "Nothing matches.", empty: "No storages: nothing is held.",
     more: (n) => `Show ${int(n)} more tensors`, fewer: "Show fewer", nTensors: (n) => n === 1 ? "1 tensor" : `${int(n)} tensors`,
-    nStorages: (n) => `${int(n)} storages`, noTensor: "no tensor", allReached: "all reached", noBytes: "no bytes",
+    nStorages: (n) => n === 1 ? "1 storage" : `${int(n)} storages`, noTensor: "no tensor", allReached: "all reached", noBytes: "no bytes",
     isUnreached: (b) => `${b} unreached`, unnamed: "unnamed", storage: (id) => `storage #${id}`, stride: "stride", offset: "offset",
     op: "op", site: "made at", dtype: "dtype", shape: "shape", elements: "elements", kind: "kind", view: "a view", note: "note",
     size: "size", device: "device", origin: "origin", firstByte: "first byte", onStorage: "on", label: "label",
@@ -20,6 +20,7 @@ const WORDS = {
     ranges: "byte ranges", gaps: "largest ranges that none reaches", moreRanges: (n) => `… and ${int(n)} more`,
     coarse: "Too many runs to list each: the picture shows how much of every stretch is reached. The totals are exact.",
     coarseStretch: (a, b) => `${a} of ${b} reached`,
+    graph: (b) => `${b} kept by the graph of derivatives alone`, saved: (op, site) => `saved for backward by ${op} at ${site}`,
   },
   zh: {
     allocated: "已分配", reserved: "已保留", requested: "存储合计", storages: "存储", tensors: "张量",
@@ -41,5 +42,6 @@ const WORDS = {
     ranges: "字节区间", gaps: "最大的不可达区间", moreRanges: (n) => `……还有 ${int(n)} 个`,
     coarse: "区间太多，无法逐一列出：图中显示每一段有多少可达。合计是精确的。",
     coarseStretch: (a, b) => `${b} 中的 ${a} 可达`,
+    graph: (b) => `仅由求导图持有 ${b}`, saved: (op, site) => `由 ${site} 处的 ${op} 为反向传播保存`,
   },
 };

@@ -3,7 +3,7 @@
 use crate::browser;
 use crate::chromium::Chromium;
 use crate::samples::{hostile, huge, training_step};
-use osteon_memory::picture::{Lang, Picture};
+use osteon_memory::picture::{Lang, Picture, Saver};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -32,6 +32,40 @@ fn clean(b: &Chromium) {
         "{:?}",
         b.requests
     );
+}
+
+#[test]
+fn the_graph_is_told_apart() {
+    let Some(mut b) = browser("picture-graph") else {
+        return;
+    };
+    let mut picture = training_step();
+    let saver = |op: &str, storages, bytes| Saver {
+        op: op.into(),
+        site: Some("src/<b>model</b>.rs:7".into()),
+        storages,
+        bytes,
+    };
+    picture.graph = vec![saver("mul", 3, 6 << 20), saver("exp", 1, 2 << 20)];
+    let path = page("graph", &picture);
+    b.open(&path, WINDOW, false);
+    assert_eq!(
+        b.text("#graph summary"),
+        "8.00 MiB kept by the graph of derivatives alone"
+    );
+    b.click_on("#graph summary");
+    assert_eq!(b.count("#graph li"), 2);
+    assert_eq!(
+        b.text("#graph li"),
+        "6.00 MiB 3 storages saved for backward by mul at src/<b>model</b>.rs:7"
+    );
+    assert!(fits(&mut b));
+    clean(&b);
+    // Without a graph there is no such line.
+    let path = page("no-graph", &training_step());
+    b.open(&path, WINDOW, true);
+    assert_eq!(b.eval("document.getElementById('graph').hidden"), true);
+    clean(&b);
 }
 
 #[test]
