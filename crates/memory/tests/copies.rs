@@ -128,7 +128,7 @@ fn a_copy_carries_its_line_and_scope() {
     let log = copies::since(&mark);
     assert_eq!((log[0].op, log[0].site.line()), ("to", line));
     assert_eq!(
-        (log[0].site.file(), &*log[0].scope.path()),
+        (log[0].site.file(), log[0].scope.path()),
         (file!(), "encoder")
     );
     let json = log[0].to_json();

@@ -72,8 +72,8 @@ fn a_storages_life_in_order() {
         (events[0].op, events[0].site.unwrap().line()),
         ("test", line)
     );
-    assert_eq!((events[3].bytes, &*events[3].scope.path()), (64, "encoder"));
-    assert_eq!((events[4].op, &*events[4].scope.path()), ("add_", ""));
+    assert_eq!((events[3].bytes, events[3].scope.path()), (64, "encoder"));
+    assert_eq!((events[4].op, events[4].scope.path()), ("add_", ""));
     // The name is known of every event of the storage, also of those before it was given.
     let named: Vec<_> = events.iter().map(|e| e.label).collect();
     assert_eq!(
@@ -156,7 +156,7 @@ fn limits_failures_and_scopes() {
         (last[1].op, last[1].bytes, last[1].site),
         ("zeros", 1 << 30, Some(here))
     );
-    assert_eq!((&*last[3].scope.path(), &*ended.path()), ("outer", "outer"));
+    assert_eq!((last[3].scope.path(), ended.path()), ("outer", "outer"));
 }
 
 /// One thread's last 65,536 events are there, without a gap.

@@ -176,7 +176,7 @@ impl CopyEvent {
         };
         json!({
             "number": self.number, "reason": self.reason, "op": self.op, "bytes": self.bytes,
-            "site": self.site.to_string(), "scope": &*self.scope.path(), "thread": self.thread,
+            "site": self.site.to_string(), "scope": self.scope.path(), "thread": self.thread,
             "from": end(&self.from), "to": end(&self.to), "hint": self.hint(),
         })
     }

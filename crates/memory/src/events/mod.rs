@@ -72,7 +72,7 @@ pub(crate) fn scope(kind: Kind, id: ScopeId) {
         } else {
             "scope_end"
         };
-        spool::mark(name, &id.path(), None);
+        spool::mark(name, id.path(), None);
     }
     note(Entry {
         kind,

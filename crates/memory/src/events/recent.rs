@@ -183,7 +183,7 @@ impl Event {
             "kind": self.kind.name(),
             "op": self.op,
             "site": self.site.map(|s| s.to_string()),
-            "scope": &*self.scope.path(),
+            "scope": self.scope.path(),
             "thread": self.thread,
             "storage": self.storage,
             "bytes": self.bytes,
@@ -198,7 +198,7 @@ impl Event {
                 json["reason"] = reason.name().into();
             }
             EventKind::Limit(limit) => json["limit"] = limit.into(),
-            EventKind::ScopeEnd(scope) => json["ended"] = (&*scope.path()).into(),
+            EventKind::ScopeEnd(scope) => json["ended"] = scope.path().into(),
             EventKind::Step(number) => json["step"] = number.into(),
             _ => {}
         }
@@ -247,7 +247,7 @@ impl fmt::Display for Event {
             EventKind::ScopeEnd(ended) => ended,
             _ => self.scope,
         };
-        match &*scope.path() {
+        match scope.path() {
             "" => Ok(()),
             path => write!(f, "  in {path}"),
         }

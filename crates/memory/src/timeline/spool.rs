@@ -117,7 +117,7 @@ impl Texts {
         if let Some(&number) = self.by_scope.get(&scope) {
             return number;
         }
-        let number = self.number(&scope.path());
+        let number = self.number(scope.path());
         if self.by_scope.try_reserve(1).is_ok() {
             self.by_scope.insert(scope, number);
         }
