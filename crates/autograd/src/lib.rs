@@ -34,6 +34,7 @@ mod out;
 mod pointwise;
 mod pool;
 mod product;
+mod provenance;
 mod random;
 mod reduce;
 mod rows;

@@ -64,6 +64,15 @@ pub(crate) fn shown_option<S: Serializer>(
     }
 }
 
+/// A value as a JSON string of what it is when displayed.
+pub(crate) struct Shown<T>(pub(crate) T);
+
+impl<T: fmt::Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
 /// A list whose entries are made one at a time, as they are written.
 pub(crate) struct Each<F>(pub(crate) F);
 

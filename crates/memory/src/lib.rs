@@ -22,6 +22,7 @@ mod os;
 pub mod page;
 pub mod picture;
 mod pool;
+mod provenance;
 mod raw;
 mod registry;
 mod scope;
@@ -50,6 +51,7 @@ pub use map::{
 };
 pub use os::SystemMemory;
 pub use pool::{Pool, SMALL_MAX, SegmentInfo, pool_is_valid};
+pub use provenance::{How, Provenance};
 pub use raw::{RawError, RawMemory};
 pub use registry::{Attachment, Role, TensorInfo, Viewer};
 pub use scope::{Scope, ScopeId, scope};
@@ -57,7 +59,7 @@ pub use site::{attribute, here, unattributed};
 pub use stats::{MemoryStats, Stat, StatByPool};
 pub use storage::{GuardInfo, Origin, Site, Storage, StorageGuard};
 pub use text::{Bytes, bytes};
-pub use timeline::{Recording, Timeline, record};
+pub use timeline::{Budget, OverBudget, Recording, Timeline, record};
 
 /// The copy log.
 pub mod copies {

@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     version: AtomicU64,
     /// The time of the last event.
     clock: AtomicU64,
+    /// What filled it, if a copy did: the reason's number and one, and the storage that was read.
+    copied: [AtomicU64; 2],
     access: Access,
     pub(crate) watch: SpinLock<Watch>,
 }
@@ -351,6 +353,7 @@ impl Storage {
             owner: UnsafeCell::new(Owner::Unlisted),
             version: AtomicU64::new(0),
             clock: AtomicU64::new(0),
+            copied: [AtomicU64::new(0), AtomicU64::new(0)],
             access: Access::new(),
             watch: SpinLock::new(Watch {
                 viewers: List::new(),
@@ -469,6 +472,21 @@ impl Storage {
     /// [`Storage::version`] is 0. What filled a fresh storage is no write.
     pub fn last_write(&self) -> Option<(&'static str, Site)> {
         self.0.watch.lock().last_write
+    }
+
+    /// The copy that filled the storage, if one did: why, and the id of the storage that was read. Later writes in place
+    /// do not change it.
+    pub fn copied_from(&self) -> Option<(CopyReason, u64)> {
+        let [reason, from] = &self.0.copied;
+        let reason = (reason.load(Ordering::Acquire) as usize).checked_sub(1)?;
+        Some((*CopyReason::ALL.get(reason)?, from.load(Ordering::Relaxed)))
+    }
+
+    /// Enters that a copy filled it.
+    pub(crate) fn set_copied_from(&self, reason: CopyReason, from: u64) {
+        let [kept, source] = &self.0.copied;
+        source.store(from, Ordering::Relaxed);
+        kept.store(reason as u64 + 1, Ordering::Release);
     }
 
     /// The name it was given, if any.

@@ -176,6 +176,34 @@ macro_rules! assert_no_copy {
     }};
 }
 
+/// Runs a block and returns its value; panics if the blocks of memory that this thread allocated in it held more than so
+/// many bytes at any moment, and lists what they were, by line. For tests. Bytes are those of the allocator's blocks,
+/// which are up to an eighth larger than what is asked for, and multiples of 4 KiB above 32 KiB.
+///
+/// ```
+/// use osteon::{DType, Device, Tensor, memory_budget};
+/// let x = Tensor::zeros([1 << 16], DType::F32, &Device::cpu()).unwrap(); // 256 KiB
+/// let sum = memory_budget!(300_000, { x.mul(2.0).unwrap().sum().unwrap() }); // one temporary, and the sum
+/// # drop(sum);
+/// ```
+///
+/// ```should_panic
+/// use osteon::{DType, Device, Tensor, memory_budget};
+/// let x = Tensor::zeros([1 << 16], DType::F32, &Device::cpu()).unwrap();
+/// memory_budget!(300_000, { x.mul(2.0).unwrap().add(1.0).unwrap() }); // two at once
+/// ```
+#[macro_export]
+macro_rules! memory_budget {
+    ($bytes:expr, $block:expr) => {{
+        let budget = $crate::memory::Budget::begin($bytes).expect("a recording");
+        let value = $block;
+        if let Some(over) = budget.end().expect("a recording") {
+            panic!("{over}");
+        }
+        value
+    }};
+}
+
 /// The examples of the README run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -17,6 +17,29 @@
 //! assert_eq!(memory::retained(&row)?, 258_048); // the storage's block, in pages of 4 KiB
 //! println!("{}", memory::diff(&before)); // what there is more of
 //! println!("{}", memory::step()); // which lines only grow, step by step
+//! println!("{}", memory::recent().last(10)); // what happened last, on all threads
+//! println!("{}", row.provenance()); // a view of what, or a copy by what for which reason
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A recording has all that happens to memory between two moments:
+//!
+//! ```
+//! # use osteon::{DType, Device, Result, Tensor, memory};
+//! # fn main() -> Result<()> {
+//! let recording = memory::record()?;
+//! let x = Tensor::zeros([256, 256], DType::F32, &Device::cpu())?.named("x");
+//! drop(x.t()?.contiguous()?);
+//! let timeline = recording.stop()?;
+//! assert_eq!((timeline.copies.len(), timeline.copies[0].bytes), (1, 1 << 18));
+//! let folder = std::env::temp_dir().join(format!("osteon-timeline-{}", std::process::id()));
+//! std::fs::create_dir_all(&folder).unwrap();
+//! timeline.write_html(folder.join("memory.html"))?; // memory over time, to look at without a network
+//! timeline.write_chrome_trace(folder.join("memory.json"))?; // opens in Perfetto
+//! timeline.write_pprof(folder.join("memory.pb.gz"))?;
+//! timeline.write_pytorch_snapshot(folder.join("memory.pickle"))?; // for torch.cuda._memory_viz
+//! # std::fs::remove_dir_all(&folder).unwrap();
 //! # Ok(())
 //! # }
 //! ```
@@ -24,11 +47,12 @@
 use crate::{Result, Tensor};
 
 pub use osteon_memory::{
-    Bytes, Dominator, Dominators, Group, GrowingLine, Growth, GuardInfo, HeldBy, Holder, Holders,
-    Label, MapDiff, Mark, MemoryMap, MemoryStats, Mode, Pin, PinLine, Pins, Role, Root, Scope,
-    ScopeId, Stat, StatByPool, Step, StorageInfo, TensorInfo, allocated, bytes, diff, dominators,
-    empty_cache, map, mark, max_allocated, pins, reserved, reset_peak, scope, set_limit, stats,
-    step,
+    Budget, Bytes, Dominator, Dominators, Event, EventKind, Group, GrowingLine, Growth, GuardInfo,
+    HeldBy, Holder, Holders, How, Label, MapDiff, Mark, MemoryMap, MemoryStats, Mode, OverBudget,
+    Pin, PinLine, Pins, Provenance, Recent, Recording, Role, Root, Scope, ScopeId, Stat,
+    StatByPool, Step, StorageInfo, TensorInfo, Timeline, allocated, bytes, diff, dominators,
+    empty_cache, map, mark, max_allocated, pins, recent, record, reserved, reset_peak, scope,
+    set_limit, stats, step,
 };
 pub use osteon_memory::{page, picture, timeline};
 

@@ -1,19 +1,23 @@
 //! The table of operations against the methods of the users' tensor, read as text.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use osteon_spec::ops::{DIFFERENCES, OPS};
 
 /// The methods of `Tensor` that operate: those of its `impl` blocks, and the rows of macros that make them. What a
-/// tensor says of itself, in `tensor.rs`, is no operation.
+/// tensor says of itself, in `tensor.rs` and `provenance.rs`, is no operation.
 fn methods() -> Option<BTreeSet<String>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../autograd/src");
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(folder).ok()? {
         let path = entry.ok()?.path();
-        if path.file_name()? != "tensor.rs" {
+        if !["tensor.rs", "provenance.rs"]
+            .map(OsStr::new)
+            .contains(&path.file_name()?)
+        {
             collect(&fs::read_to_string(path).ok()?, &mut names);
         }
     }

@@ -288,6 +288,10 @@ pub fn record(
 ) {
     let time = begun.started.map_or(Duration::ZERO, |s| s.elapsed());
     let (scope, thread, bytes) = (scope::current(), thread_number(), begun.bytes);
+    // What goes into a storage that is in use is a write; growth keeps what was there.
+    if !matches!(reason, CopyReason::Assigned | CopyReason::Resize) {
+        to.0.set_copied_from(reason, from.0.id());
+    }
     let clock = to.0.inner().tick(from.0.inner().tick(0));
     push(
         clock,

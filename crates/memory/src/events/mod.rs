@@ -83,6 +83,9 @@ pub(crate) fn scope(kind: Kind, id: ScopeId) {
 
 /// Enters that a step ended.
 pub(crate) fn step(number: u64) {
+    if spool::is_on() {
+        spool::mark("step", "", Some(number));
+    }
     note(Entry {
         kind: Kind::Step,
         other: number,

@@ -3,13 +3,14 @@
 use super::copies::CopyReason;
 use super::entry::{Entry, Kind, Recorded};
 use super::{labels, recorder};
+use crate::json::Shown;
 use crate::scope::ScopeId;
 use crate::storage::{Line, Site};
-use crate::text::bytes;
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use crate::text::{self, bytes};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::ops::Deref;
 
 /// What happened in an [`Event`].
@@ -177,71 +178,33 @@ impl Event {
         }
     }
 
-    /// As one JSON object; see docs/memory.md.
-    pub fn to_json(&self) -> Value {
-        let mut json = json!({
-            "kind": self.kind.name(),
-            "op": self.op,
-            "site": self.site.map(|s| s.to_string()),
-            "scope": self.scope.path(),
-            "thread": self.thread,
-            "storage": self.storage,
-            "bytes": self.bytes,
-            "label": self.label,
-        });
-        match self.kind {
-            EventKind::Alloc { allocated } | EventKind::Free { allocated } => {
-                json["allocated"] = allocated.into();
-            }
-            EventKind::Copy { from, reason } => {
-                json["from"] = from.into();
-                json["reason"] = reason.name().into();
-            }
-            EventKind::Limit(limit) => json["limit"] = limit.into(),
-            EventKind::ScopeEnd(scope) => json["ended"] = scope.path().into(),
-            EventKind::Step(number) => json["step"] = number.into(),
-            _ => {}
-        }
-        json
-    }
-}
-
-impl Serialize for Event {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.to_json().serialize(to)
-    }
-}
-
-/// `alloc      16.00 MiB  storage 12 "weights"  zeros at src/main.rs:4:9  in encoder.3`
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<9}", self.kind.name())?;
+    /// The event in parts that stand side by side.
+    fn each_part(&self, mut part: impl FnMut(fmt::Arguments<'_>) -> fmt::Result) -> fmt::Result {
+        let kind = self.kind.name();
         match self.kind {
             EventKind::Alloc { .. }
             | EventKind::Free { .. }
             | EventKind::Copy { .. }
-            | EventKind::OutOfMemory => write!(f, " {:>10}", bytes(self.bytes).to_string())?,
-            EventKind::Limit(Some(limit)) => write!(f, " {:>10}", bytes(limit).to_string())?,
-            EventKind::Limit(None) => write!(f, " {:>10}", "none")?,
-            EventKind::Step(number) => write!(f, " {number:>10}")?,
+            | EventKind::OutOfMemory => part(format_args!("{kind:<9} {:>10}", bytes(self.bytes)))?,
+            EventKind::Limit(Some(limit)) => part(format_args!("{kind:<9} {:>10}", bytes(limit)))?,
+            EventKind::Limit(None) => part(format_args!("{kind:<9} {:>10}", "none"))?,
+            EventKind::Step(number) => part(format_args!("{kind:<9} {number:>10}"))?,
             EventKind::Write | EventKind::Label | EventKind::Scope | EventKind::ScopeEnd(_) => {
-                write!(f, " {:>10}", "")?;
+                part(format_args!("{kind:<9} {:>10}", ""))?;
             }
         }
-        if let Some(id) = self.storage {
-            write!(f, "  storage {id}")?;
-        }
-        if let Some(label) = self.label {
-            write!(f, " {label:?}")?;
+        match (self.storage, self.label) {
+            (Some(id), Some(label)) => part(format_args!("storage {id} {label:?}"))?,
+            (Some(id), None) => part(format_args!("storage {id}"))?,
+            (None, _) => {}
         }
         if let EventKind::Copy { from, reason } = self.kind {
-            write!(f, " from {from} ({reason})")?;
+            part(format_args!("from {from} ({reason})"))?;
         }
-        if !self.op.is_empty() {
-            write!(f, "  {}", self.op)?;
-        }
-        if let Some(site) = self.site {
-            write!(f, " at {}", Line(site))?;
+        match self.site {
+            Some(site) => part(format_args!("{} at {}", self.op, Line(site)))?,
+            None if !self.op.is_empty() => part(format_args!("{}", self.op))?,
+            None => {}
         }
         let scope = match self.kind {
             EventKind::ScopeEnd(ended) => ended,
@@ -249,8 +212,48 @@ impl fmt::Display for Event {
         };
         match scope.path() {
             "" => Ok(()),
-            path => write!(f, "  in {path}"),
+            path => part(format_args!("in {path}")),
         }
+    }
+}
+
+/// As one JSON object; see docs/memory.md.
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("kind", self.kind.name())?;
+        map.serialize_entry("op", self.op)?;
+        map.serialize_entry("site", &self.site.map(Shown))?;
+        map.serialize_entry("scope", self.scope.path())?;
+        map.serialize_entry("thread", &self.thread)?;
+        map.serialize_entry("storage", &self.storage)?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        map.serialize_entry("label", &self.label)?;
+        match self.kind {
+            EventKind::Alloc { allocated } | EventKind::Free { allocated } => {
+                map.serialize_entry("allocated", &allocated)?;
+            }
+            EventKind::Copy { from, reason } => {
+                map.serialize_entry("from", &from)?;
+                map.serialize_entry("reason", reason.name())?;
+            }
+            EventKind::Limit(limit) => map.serialize_entry("limit", &limit)?,
+            EventKind::ScopeEnd(scope) => map.serialize_entry("ended", scope.path())?,
+            EventKind::Step(number) => map.serialize_entry("step", &number)?,
+            _ => {}
+        }
+        map.end()
+    }
+}
+
+/// `alloc          3 MiB  storage 12 "weights"  zeros at src/main.rs:4:9  in encoder.3`
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut between = "";
+        self.each_part(|part| {
+            f.write_str(mem::replace(&mut between, "  "))?;
+            f.write_fmt(part)
+        })
     }
 }
 
@@ -268,13 +271,22 @@ impl Recent {
     }
 
     /// As JSON; see docs/memory.md.
-    pub fn to_json(&self) -> Value {
-        json!({
-            "schema": 1,
-            "kind": "recent",
-            "missed": self.missed,
-            "events": self.events.iter().map(Event::to_json).collect::<Vec<_>>(),
-        })
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn to_json(&self) -> osteon_spec::Result<String> {
+        crate::json::to_string(self, "last events")
+    }
+}
+
+impl Serialize for Recent {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(4))?;
+        map.serialize_entry("schema", &1)?;
+        map.serialize_entry("kind", "recent")?;
+        map.serialize_entry("missed", &self.missed)?;
+        map.serialize_entry("events", &self.events)?;
+        map.end()
     }
 }
 
@@ -285,9 +297,13 @@ impl Deref for Recent {
     }
 }
 
-/// One event a line, oldest first.
+/// An entry for each event, oldest first, at most 100 columns wide.
 impl fmt::Display for Recent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.events.iter().try_for_each(|e| writeln!(f, "{e}"))
+        self.events.iter().try_for_each(|event| {
+            let mut line = text::Entry::new(f, 0, 22)?;
+            event.each_part(|part| line.part(part).map(drop))?;
+            line.end()
+        })
     }
 }

@@ -1,9 +1,10 @@
 //! All copies of the process, added up by the line that made them.
 
 use super::copies::CopyReason;
+use crate::json::Shown;
 use crate::storage::{Line, Site};
 use crate::text::{Count, Entry, bytes};
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -76,42 +77,57 @@ impl CopySummary {
     }
 
     /// As JSON; see docs/memory.md.
-    pub fn to_json(&self) -> Value {
-        let site = |s: &CopySite| {
-            json!({
-                "op": s.op, "site": s.site.to_string(), "reason": s.reason.name(),
-                "count": s.count, "bytes": s.bytes, "time_ns": nanoseconds(s.time), "hint": s.hint(),
-            })
-        };
-        json!({
-            "schema": 1,
-            "kind": "copies",
-            "count": self.count(),
-            "bytes": self.bytes(),
-            "sites": self.sites.iter().map(site).collect::<Vec<_>>(),
-        })
+    ///
+    /// # Errors
+    /// Out of memory.
+    pub fn to_json(&self) -> osteon_spec::Result<String> {
+        crate::json::to_string(self, "summary of copies")
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
-    time.as_nanos().min(u128::from(u64::MAX)) as u64
+impl Serialize for CopySummary {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(5))?;
+        map.serialize_entry("schema", &1)?;
+        map.serialize_entry("kind", "copies")?;
+        map.serialize_entry("count", &self.count())?;
+        map.serialize_entry("bytes", &self.bytes())?;
+        map.serialize_entry("sites", &self.sites)?;
+        map.end()
+    }
 }
 
-/// Two entries for each site: the figures, and the hint.
+impl Serialize for CopySite {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(7))?;
+        map.serialize_entry("op", self.op)?;
+        map.serialize_entry("site", &Shown(self.site))?;
+        map.serialize_entry("reason", self.reason.name())?;
+        map.serialize_entry("count", &self.count)?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        let nanoseconds = self.time.as_nanos().min(u128::from(u64::MAX));
+        map.serialize_entry("time_ns", &(nanoseconds as u64))?;
+        map.serialize_entry("hint", self.hint())?;
+        map.end()
+    }
+}
+
+/// The copies and the bytes of each line, and below them the hint; at most 100 columns wide.
 impl fmt::Display for CopySummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines = Count(self.sites.len() as u64, "line");
-        let copies = if self.count() == 1 { "copy" } else { "copies" };
+        let (count, lines) = (self.count(), self.sites.len() as u64);
+        let copies = if count == 1 { "copy" } else { "copies" };
         writeln!(
             f,
-            "{} {copies}, {}, by {lines}",
-            self.count(),
-            bytes(self.bytes())
+            "{count} {copies}, {}, by {}",
+            bytes(self.bytes()),
+            Count(lines, "line")
         )?;
         for s in &self.sites {
-            let (size, ms) = (bytes(s.bytes), s.time.as_secs_f64() * 1e3);
             Entry::new(f, 0, 12)?
-                .part(format_args!("{size:>10}  {:>8} x  {ms:>9.3} ms", s.count))?
+                .part(format_args!("{:>10}", bytes(s.bytes)))?
+                .part(format_args!("{:>8} x", s.count))?
+                .part(format_args!("{:>9.3} ms", s.time.as_secs_f64() * 1e3))?
                 .part(format_args!("{} at {} ({})", s.op, Line(s.site), s.reason))?
                 .end()?;
             let mut hint = Entry::new(f, 12, 12)?;

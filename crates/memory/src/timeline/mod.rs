@@ -1,5 +1,6 @@
 //! A recording of memory over time: who was where, from when to when.
 
+mod budget;
 mod columns;
 mod export;
 mod html;
@@ -9,6 +10,7 @@ mod replay;
 mod rows;
 pub(crate) mod spool;
 
+pub use budget::{Budget, OverBudget};
 pub use recording::{Recording, record};
 pub use rows::{CopySpan, Moment, SegmentSpan, Stay, Text, ViewSpan, Write};
 
