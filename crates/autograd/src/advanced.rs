@@ -80,8 +80,8 @@ impl Tensor {
         })
     }
 
-    /// [`Tensor::gather`] of tensor and index broadcast to each other in all other dims; without a dim, of both as vectors. Negative
-    /// indices count from the end.
+    /// [`Tensor::gather`] of tensor and index broadcast to each other in all other dims, where negative indices count from the end;
+    /// without a dim, of both as vectors, where they do not.
     ///
     /// # Errors
     /// Ranks or sizes that do not fit; an index out of range; out of memory.
@@ -95,15 +95,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn take_along_dim(&self, index: &Tensor, dim: Option<isize>) -> Result<Tensor> {
-        let (x, index, dim) = match dim {
-            Some(dim) => (self.clone(), index.clone(), dim),
-            None => (self.reshape([-1])?, index.reshape([-1])?, 0),
+        let Some(dim) = dim else {
+            let found = self.reshape([-1])?.gather(0, &index.reshape([-1])?);
+            return found.map_err(|e| e.op("take_along_dim"));
         };
-        let out = x.as_view().take_along_dim(index.as_view(), dim)?;
-        record(out, &[&x], |r, out| {
+        let out = self.as_view().take_along_dim(index.as_view(), dim)?;
+        record(out, &[self], |r, out| {
             r.save_view(index.as_view())?;
             let d = wrap_dim(dim, out.dim())?;
-            let n = x.shape()[d];
+            let n = self.shape()[d];
             Ok(rule(move |b| {
                 let g = b.grad()?;
                 // Negative indices count from the end.

@@ -158,10 +158,15 @@ pub fn huber_loss(
             format!("delta must be positive, got {delta}"),
         ));
     }
-    reduction.of(
-        pairwise(op, BinaryOp::Huber, input, target, &[delta.into()])?,
-        1,
-    )
+    let costs = pairwise(op, BinaryOp::Huber, input, target, &[delta.into()])?;
+    let (found, dtype) = (costs.dtype(), input.dtype());
+    if !found.can_cast(dtype) {
+        let message =
+            format!("costs of {found} do not fit the input's {dtype}; cast with to() first");
+        return Err(refuse(Kind::DType, op, message));
+    }
+    // PyTorch's, whatever the target's dtype.
+    reduction.of(costs.to(dtype)?, 1)
 }
 
 /// `target · (log(target) - input)`; with `log_target` the target is a logarithm already.

@@ -50,7 +50,14 @@ ops! {
         unsigned: |x| x.min(1);
         signed: |x| x.signum();
         float: |x| (x > 0.0) as u8 as Real - (x < 0.0) as u8 as Real;
-        complex: |x| { let r = x.norm(); if r == 0.0 { x * 0.0 } else { x / r } };
+        complex: |x| {
+            let r = x.norm();
+            match r.is_finite() {
+                true if r == 0.0 => x * 0.0,
+                true => x / r,
+                false => num_complex::Complex::new(Real::NAN, Real::NAN),
+            }
+        };
     }
     /// The complex conjugate; a real number itself.
     Conj { bool int float: |x| x; complex: |x| x.conj(); }
@@ -70,7 +77,17 @@ ops! {
     /// `2^x`.
     Exp2 { float: |x| x.exp2(); complex: |x| (x * std::f64::consts::LN_2 as Real).exp(); }
     /// `e^x - 1`, exact near 0.
-    Expm1 { float: |x| x.exp_m1(); complex: |x| x.exp() - 1.0; }
+    Expm1 {
+        float: |x| x.exp_m1();
+        // cos(y) - 1 is -2 sin²(y / 2), which loses no digits.
+        complex: |x| if x.re.is_finite() && x.im.is_finite() {
+            let half = (x.im * 0.5).sin();
+            let re = x.re.exp_m1() * x.im.cos() - half * half * 2.0;
+            num_complex::Complex::new(re, x.re.exp() * x.im.sin())
+        } else {
+            x.exp() - 1.0
+        };
+    }
     /// The natural logarithm.
     Log { float: |x| Math::ln(x); complex: |x| x.ln(); }
     /// The logarithm to base 2.
@@ -78,7 +95,16 @@ ops! {
     /// The logarithm to base 10.
     Log10 { float complex: |x| x.log10(); }
     /// `log(1 + x)`, exact near 0.
-    Log1p { float: |x| x.ln_1p(); complex: |x| (x + 1.0).ln(); }
+    Log1p {
+        float: |x| x.ln_1p();
+        // |1 + z|² is 1 + 2x + x² + y².
+        complex: |x| if x.norm_sqr() < 0.25 {
+            let re = 0.5 * (x.re * (2.0 + x.re) + x.im * x.im).ln_1p();
+            num_complex::Complex::new(re, x.im.atan2(1.0 + x.re))
+        } else {
+            (x + 1.0).ln()
+        };
+    }
     /// The sine.
     Sin {
         float: |x| x.sin();

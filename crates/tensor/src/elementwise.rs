@@ -1,9 +1,9 @@
 //! Operations element by element: the dtype, shape and layout of the result, then one kernel.
 
-use crate::View;
 use crate::backend::{Arg, backend};
 use crate::target::Target;
 use crate::write;
+use crate::{Number, View};
 use osteon_kernels::{self as kernels, BinaryOp, CompareOp, TernaryOp, UnaryOp};
 use osteon_memory::here;
 use osteon_spec::{
@@ -203,6 +203,7 @@ impl Call<'_> {
             _ => promoted,
         };
         self.check_factor(compute)?;
+        self.check_bounds(compute)?;
         // Compared exactly also with a number that the integers cannot hold.
         let beyond = |arg: &Arg<'_>| matches!(*arg, Arg::Number(n) if n.saturate(compute) != n);
         let compute = match self.op {
@@ -248,6 +249,28 @@ impl Call<'_> {
             )
             .op(self.name)),
         }
+    }
+
+    /// Checks that a bound which integers cannot hold is none that they would have to.
+    fn check_bounds(&self, compute: DType) -> Result<()> {
+        let (lower, upper) = match (self.op, self.args) {
+            (Op::Ternary(TernaryOp::Clamp), &[_, lower, upper]) => (Some(lower), Some(upper)),
+            (Op::Binary(BinaryOp::Maximum), &[_, lower]) => (Some(lower), None),
+            (Op::Binary(BinaryOp::Minimum), &[_, upper]) => (None, Some(upper)),
+            _ => return Ok(()),
+        };
+        let beyond = |bound: Option<Arg<'_>>, above: bool| match bound {
+            Some(Arg::Number(n))
+                if n.saturate(compute) != n && (f64::from_scalar(n) > 0.0) == above =>
+            {
+                let message =
+                    format!("no element of {compute} keeps the bound {n}; cast with to() first");
+                Err(Error::new(Kind::Value, message).op(self.name))
+            }
+            _ => Ok(()),
+        };
+        beyond(lower, true)?;
+        beyond(upper, false)
     }
 
     /// Checks that a factor (`alpha`, `value`) is one that the dtype can hold.

@@ -6,7 +6,7 @@ use crate::elementwise::other_device;
 use crate::target::{Reads, Target, with_out};
 use osteon_memory::{CopyReason, attribute, here};
 use osteon_spec::{
-    Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type,
+    DType, Dims, Error, Kind, Layout, MemoryFormat, Operand, Result, broadcast_shapes, result_type,
     wrap_dim,
 };
 
@@ -81,6 +81,10 @@ with_out! { to;
     take_along_dim take_along_dim_out(&self, index: &View, dim: isize) -> View {
         let op = to.op;
         let d = self.existing_dim(dim, op)?;
+        if index.dtype() != DType::I64 {
+            let message = format!("the index must be int64, got {}", index.dtype());
+            return Err(Error::new(Kind::DType, message).op(op));
+        }
         if index.dim() != self.dim() {
             return Err(Error::new(
                 Kind::Shape,

@@ -70,7 +70,7 @@ outs! { out: One;
     take_along_dim_out of take_along_dim(&self, index: &Tensor, dim: Option<isize>) reads [self]
         => match dim {
             Some(dim) => self.as_view().take_along_dim_out(index.as_view(), dim, out),
-            None => self.as_view().flatten(0, -1)?.take_along_dim_out(&index.as_view().flatten(0, -1)?, 0, out),
+            None => self.as_view().flatten(0, -1)?.gather_out(0, &index.as_view().flatten(0, -1)?, out),
         };
     x = [[1.0, 2.0], [3.0, 4.0]], index = [[-1i64], [0]]; x.take_along_dim_out(&index, Some(1), &out); [[2.0], [3.0]];
 
