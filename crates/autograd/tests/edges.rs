@@ -247,7 +247,8 @@ fn take_along_dim_counts_from_the_end_where_it_has_a_dim() -> Result<()> {
 
 #[test]
 fn powers_evenly_apart_in_every_dtype() -> Result<()> {
-    let calls: &[(f64, f64, usize, f64, DType, &[f64])] = &[
+    type Call = (f64, f64, usize, f64, DType, &'static [f64]);
+    let calls: &[Call] = &[
         (0.0, 3.0, 4, 10.0, DType::F32, &[1.0, 10.0, 100.0, 1000.0]),
         (0.0, 3.0, 4, 2.0, DType::I64, &[1.0, 2.0, 4.0, 8.0]),
         (-2.0, 10.0, 4, 10.0, DType::I64, &[0.0, 100.0, 1e6, 1e10]),

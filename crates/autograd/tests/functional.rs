@@ -264,3 +264,28 @@ fn nan_counts_for_nothing_in_any_dtype() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn unit_vectors_and_their_angles() -> Result<()> {
+    manual_seed(5);
+    let x = Tensor::randn([4, 5], DType::F64, &Device::cpu())?;
+    let y = Tensor::randn([2, 1, 5], DType::F64, &Device::cpu())?;
+    let (a, b) = (x.to_vec::<f64>()?, y.to_vec::<f64>()?);
+    let norm = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+    let unit: Vec<f64> = a
+        .chunks(5)
+        .flat_map(|row| row.iter().map(|v| v / norm(row)).collect::<Vec<_>>())
+        .collect();
+    assert_close(&x.normalize(2.0, 1, 1e-12)?, &unit);
+    let mut angles = vec![];
+    for b in b.chunks(5) {
+        for a in a.chunks(5) {
+            let dot: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+            angles.push(dot / (norm(a) * norm(b)));
+        }
+    }
+    assert_close(&x.cosine_similarity(&y, -1, 1e-8)?, &angles);
+    let zero = Tensor::zeros([3], DType::F32, &Device::cpu())?;
+    assert_close(&zero.normalize(2.0, 0, 1e-12)?, &[0.0; 3]);
+    Ok(())
+}

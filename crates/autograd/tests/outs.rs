@@ -200,7 +200,9 @@ fn differs(name: &str, from: &str, to: &str) -> bool {
 
 #[test]
 fn an_out_of_any_dtype_that_pytorch_takes_is_taken_and_no_other() {
-    let mut records: HashMap<(&str, &str, &str), (Vec<usize>, Vec<f64>)> = HashMap::new();
+    /// The shape of a result, and its elements.
+    type Record = (Vec<usize>, Vec<f64>);
+    let mut records: HashMap<(&str, &str, &str), Record> = HashMap::new();
     let mut shapes: HashMap<&str, Vec<usize>> = HashMap::new();
     for line in include_str!("data/outs.txt").lines() {
         let [name, from, to, shape, values] = line.split(' ').collect::<Vec<_>>()[..] else {
