@@ -37,7 +37,11 @@ fn a_write_through_a_view_changes_the_history_of_the_base() -> Result<()> {
     let (front, back) = (base.slice(0, ..2)?, base.slice(0, 2..)?);
     front.copy_(&w)?;
     assert_eq!(base.to_vec::<f64>()?, [5.0, 7.0, 3.0, 4.0]);
-    base.sum()?.backward()?;
+    let again = Backward {
+        retain_graph: true,
+        ..Backward::default()
+    };
+    base.sum()?.backward_with(&again)?;
     assert_eq!(
         (gradient(&w), gradient(&a)),
         (vec![1.0, 1.0], vec![0.0, 0.0, 1.0, 1.0])
@@ -252,5 +256,109 @@ fn gradients_are_of_the_line_whose_operation_they_belong_to() -> Result<()> {
         (site.file().ends_with("graph.rs"), site.line()),
         (true, line)
     );
+    Ok(())
+}
+
+#[test]
+fn an_overwritten_value_names_who_saved_it_and_who_wrote_it() -> Result<()> {
+    let w = leaf(&[1.0, 2.0]);
+    let x = Tensor::new([3.0f64, 4.0])?;
+    let (total, saved) = (w.mul(&x)?.sum()?, line!());
+    let written = line!() + 1;
+    x.slice(0, 1..)?.add_(1)?;
+    let error = total.backward().unwrap_err();
+    let said = error.to_string();
+    for part in [
+        "mul at ",
+        &format!("graph.rs:{saved}"),
+        "version 0",
+        "version 1",
+        "add_ at ",
+        &format!("graph.rs:{written}"),
+    ] {
+        assert!(said.contains(part), "{part:?} is not in: {said}");
+    }
+    assert!(error.is_autograd() && w.grad().is_none());
+    // Through an alias that `set_` made, where PyTorch's gradients are silently wrong.
+    let total = w.mul(&x)?.sum()?;
+    let mut alias = Tensor::new([0.0f64])?;
+    alias.set_(&x)?;
+    alias.fill_(9.0)?;
+    assert!(total.backward().unwrap_err().is_autograd());
+    // Beside what was saved: an error by the version, none by the bytes.
+    let part = x.slice(0, ..1)?;
+    let w = leaf(&[1.0]);
+    let by_version = w.mul(&part)?;
+    let by_bytes = osteon_autograd::check_saved_bytes(|| w.mul(&part))?;
+    x.slice(0, 1..)?.zero_()?;
+    assert!(by_version.sum()?.backward().is_err());
+    by_bytes.sum()?.backward()?;
+    assert_eq!(gradient(&w), [9.0]);
+    Ok(())
+}
+
+#[test]
+fn a_second_pass_is_an_error_where_something_was_saved() -> Result<()> {
+    let w = leaf(&[1.0, 2.0]);
+    let twice = |y: Tensor| {
+        y.backward()?;
+        y.backward()
+    };
+    twice(w.add(&w)?.sum()?)?;
+    for y in [
+        w.mul(&w)?.sum()?,
+        w.div(2.0)?.sum()?,
+        w.exp()?.sum()?,
+        w.relu()?.sum()?,
+    ] {
+        assert!(twice(y).unwrap_err().to_string().contains("second time"));
+    }
+    let y = w.mul(&w)?.sum()?;
+    w.set_grad(None)?;
+    y.backward_with(&Backward {
+        retain_graph: true,
+        ..Backward::default()
+    })?;
+    y.backward()?;
+    assert_eq!(gradient(&w), [4.0, 8.0]);
+    Ok(())
+}
+
+#[test]
+fn saved_bytes_are_in_the_registry_and_go_with_the_pass() -> Result<()> {
+    let x = leaf(&[0.5; 1000]);
+    let y = x.exp()?;
+    let id = y.storage().id();
+    let line = line!() - 2;
+    let total = y.sum()?;
+    drop(y);
+    let kept = osteon_memory::map();
+    let storage = kept
+        .storage(id)
+        .expect("the result is kept for the derivative of exp");
+    let saved = &storage.tensors[0];
+    assert_eq!(
+        (saved.role, saved.op, saved.site.line()),
+        (osteon_memory::Role::Saved, "exp", line)
+    );
+    total.backward()?;
+    assert!(osteon_memory::map().storage(id).is_none());
+    Ok(())
+}
+
+#[test]
+fn derivatives_of_derivatives_reach_saved_inputs_and_outputs() -> Result<()> {
+    let x = leaf(&[0.5, 2.0]);
+    let how = Grad {
+        create_graph: true,
+        ..Grad::default()
+    };
+    let first = |y: Tensor| {
+        Ok::<_, osteon_spec::Error>(grad(&[&y.sum()?], &[&x], &how)?.remove(0).unwrap())
+    };
+    let cubed = first(x.mul(&x)?.mul(&x)?)?; // 3 x²
+    assert_eq!(first(cubed)?.to_vec::<f64>()?, [3.0, 12.0]); // 6 x
+    let e = first(first(x.exp()?)?)?;
+    assert!(e.allclose(&x.exp()?, 1e-12, 0.0)?);
     Ok(())
 }
