@@ -4,10 +4,11 @@ mod common;
 
 use common::{data, osteon};
 use osteon::memory::timeline::Timeline;
-use osteon::{DType, Device, Tensor, memory, s};
+use osteon::{DType, Device, Tensor, copies, memory, s};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use tempfile::TempDir;
 
 /// A folder with a report in it.
@@ -56,8 +57,12 @@ fn timeline() -> Value {
     })
 }
 
+/// For tests that look at all that is in memory.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_live_map() {
+    let _alone = ALONE.lock();
     let batch = Tensor::zeros([64, 1000], DType::F32, &Device::cpu())
         .unwrap()
         .named("batch <b>");
@@ -182,6 +187,60 @@ fn figures_and_lists_of_any_other_report() {
         told.starts_with("something new\n") && told.contains("x.rs:4"),
         "{told}"
     );
+}
+
+#[test]
+fn reports_of_the_library() {
+    let _alone = ALONE.lock();
+    let mark = memory::mark();
+    let held = Tensor::zeros([64, 1000], DType::F32, &Device::cpu()).unwrap();
+    let first = held.i(s![0]).unwrap().named("first of held");
+    let copy = first.t().unwrap().copy().unwrap();
+    memory::step();
+    let first_only = {
+        drop(held);
+        first
+    };
+    for (json, title, parts) in [
+        (
+            memory::holders(&first_only).unwrap().to_json().unwrap(),
+            "Who holds this storage",
+            ["250 KiB", "first of held"],
+        ),
+        (
+            memory::pins().unwrap().to_json().unwrap(),
+            "What views keep beyond what they reach",
+            ["246 KiB", "first of held"],
+        ),
+        (
+            memory::dominators().unwrap().to_json().unwrap(),
+            "What would go with each tensor",
+            ["252 KiB", "first of held"],
+        ),
+        (
+            memory::diff(&mark).to_json().unwrap(),
+            "What changed between two maps",
+            ["250 KiB", "crates/cli/tests/report.rs"],
+        ),
+        (
+            memory::step().to_json().unwrap(),
+            "What only grows from step to step",
+            ["step", "complete"],
+        ),
+        (
+            copies::summary().to_json().to_string(),
+            "Copies by line",
+            ["3.91 KiB", "crates/cli/tests/report.rs"],
+        ),
+    ] {
+        let (told, page) = report(&json, &[]);
+        assert!(told.starts_with(title), "{told}");
+        for part in parts {
+            assert!(told.contains(part), "{part} in\n{told}");
+        }
+        assert!(page.contains(title));
+    }
+    drop((first_only, copy));
 }
 
 #[test]

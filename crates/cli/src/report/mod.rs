@@ -155,6 +155,22 @@ fn title_of(kind: &str, lang: Lang) -> String {
         ("out_of_memory", "Out of memory", "内存不足"),
         ("recent", "The last events", "最近的事件"),
         ("copies", "Copies by line", "各代码行的拷贝"),
+        ("holders", "Who holds this storage", "谁持有此存储"),
+        (
+            "pins",
+            "What views keep beyond what they reach",
+            "视图保留的自身不可达字节",
+        ),
+        (
+            "dominators",
+            "What would go with each tensor",
+            "各张量释放后会释放的内存",
+        ),
+        (
+            "growth",
+            "What only grows from step to step",
+            "逐步只增不减的内存",
+        ),
         (
             "diff",
             "What changed between two maps",

@@ -17,13 +17,17 @@ const COLUMNS: usize = 32;
 const WIDEST: usize = 60;
 
 /// Fields in the order in which a reader wants them; others follow.
-const ORDER: [&str; 46] = [
+const ORDER: [&str; 56] = [
     "verdict",
     "explanation",
     "advice",
     "kind",
     "step",
     "request",
+    "retained",
+    "beyond",
+    "frees",
+    "bytes_per_step",
     "bytes",
     "nbytes",
     "size",
@@ -54,6 +58,12 @@ const ORDER: [&str; 46] = [
     "scope",
     "dtype",
     "shape",
+    "stride",
+    "offset",
+    "view",
+    "saved",
+    "reached",
+    "reached_bytes",
     "compact_frees",
     "holders",
     "room",
@@ -67,7 +77,7 @@ const ORDER: [&str; 46] = [
 ];
 
 /// Fields that count bytes.
-const BYTES: [&str; 12] = [
+const BYTES: [&str; 16] = [
     "bytes",
     "nbytes",
     "size",
@@ -80,6 +90,10 @@ const BYTES: [&str; 12] = [
     "compact_frees",
     "reached_bytes",
     "bytes_per_step",
+    "beyond",
+    "frees",
+    "reached",
+    "retained",
 ];
 
 /// Figures and lists under a heading.
@@ -330,14 +344,23 @@ fn shown(key: &str, value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Object(fields) => {
-            let values = sorted(fields)
+            let words = sorted(fields)
                 .into_iter()
-                .filter(|(_, value)| !is_empty(value));
-            values
-                .map(|(key, value)| shown(key, value))
-                .collect::<Vec<_>>()
-                .join(" ")
+                .filter_map(|(key, value)| said(key, value));
+            words.collect::<Vec<_>>().join(" ")
         }
+    }
+}
+
+/// A field of an object that stands in one cell: what does not tell by itself is named.
+fn said(key: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(false) => None,
+        Value::Bool(true) => Some(spaced(key)),
+        Value::Number(_) if !BYTES.contains(&key) => {
+            Some(format!("{} {}", spaced(key), shown(key, value)))
+        }
+        value => Some(shown(key, value)).filter(|text| !text.is_empty()),
     }
 }
 
@@ -363,6 +386,7 @@ mod tests {
             "schema": 1, "kind": "x", "limit": null, "request": {"bytes": 1536, "op": "zeros", "shape": [2, 3]},
             "events": [{"kind": "alloc", "bytes": 100}, 7, {"kind": "free", "bytes": -2048, "label": ""}],
             "odd_thing": true,
+            "pins": [{"beyond": 2048, "tensor": {"op": "t", "site": "a.rs:1", "view": true, "saved": false, "offset": 3, "shape": [2], "label": null}}],
         });
         let sheet = Sheet::of_json("x".into(), &report);
         let figure = |(name, value): &(String, String)| format!("{name}={value}");
@@ -381,5 +405,9 @@ mod tests {
         assert_eq!(columns, ["kind", "bytes"]);
         assert_eq!(table.rows, [["alloc", "100 B"], ["free", "-2 KiB"]]);
         assert!(table.newest_last);
+        assert_eq!(
+            sheet.tables[1].rows,
+            [["2 KiB", "t a.rs:1 [2] offset 3 view"]]
+        );
     }
 }
