@@ -2,6 +2,7 @@
 //! threads; they are other numbers than PyTorch's.
 
 use crate::Tensor;
+use crate::graph::{Recorder, erased};
 use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result};
 use osteon_tensor::{Distribution, Number, View};
 
@@ -203,8 +204,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn bernoulli_(&self, p: f64) -> Result<()> {
-        self.as_view()
-            .random_(Distribution::Bernoulli(p), "bernoulli_")
+        self.drawn(Distribution::Bernoulli(p), "bernoulli_")
     }
 
     /// Uniform random numbers from `from` (included) to `to` (excluded) into every element, of complex ones into both parts.
@@ -222,8 +222,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn uniform_(&self, from: f64, to: f64) -> Result<()> {
-        self.as_view()
-            .random_(Distribution::Uniform(from, to), "uniform_")
+        self.drawn(Distribution::Uniform(from, to), "uniform_")
     }
 
     /// Normal random numbers of this mean and standard deviation into every element; each part of complex ones has this mean
@@ -242,7 +241,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn normal_(&self, mean: f64, std: f64) -> Result<()> {
-        self.as_view()
-            .random_(Distribution::Normal(mean, std), "normal_")
+        self.drawn(Distribution::Normal(mean, std), "normal_")
+    }
+
+    /// Overwrites all elements: none has a gradient then.
+    #[track_caller]
+    fn drawn(&self, from: Distribution, op: &'static str) -> Result<()> {
+        let run = || self.as_view().random_(from, op);
+        Recorder::in_place(op, &[self], |_| Ok(()), run, |_| Ok(erased()))
     }
 }

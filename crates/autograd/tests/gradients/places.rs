@@ -168,7 +168,8 @@ fn reduced() -> Result<()> {
                     x.scatter_reduce_(0, &index, y, reduce, own)
                 });
             }
-            let x = [numbers([3, 4]), numbers([2, 4])];
+            // No two are equal.
+            let x = [numbers([3, 4]), numbers([2, 4]).mul(1.37)?];
             check(&name, &x, |x| {
                 x[0].scatter_reduce(0, &index, &x[1], reduce, own)
             });
@@ -199,4 +200,118 @@ fn views_written() {
         &[numbers([3, 3]), numbers([2, 2])],
         |x| x[0].as_strided_scatter(&x[1], [2, 2], [1, 2], Some(1)),
     );
+}
+
+/// PyTorch 2.15's gradients of `x.scatter_reduce(0, [0, 1, 1, 0], source, …)·[2, 3, 7]` for `x = [1, 5, 3]`, where numbers
+/// are equal or zero: of `x`, then of the source. What `x` has counts among equals also where it is not included.
+#[test]
+fn equal_extremes_share_and_zeros_are_factors() -> Result<()> {
+    let equal = [1.0, 5.0, 5.0, 2.0];
+    let zeros = [0.0, 2.0, 0.0, 0.0];
+    let one_zero = [5.0, 5.0, 3.0, 0.0];
+    for (reduce, own, source, of_own, of_source) in [
+        (
+            Reduce::Amax,
+            true,
+            equal,
+            [0.0, 1.0, 7.0],
+            [0.0, 1.0, 1.0, 2.0],
+        ),
+        (
+            Reduce::Amax,
+            true,
+            one_zero,
+            [0.0, 1.5, 7.0],
+            [2.0, 1.5, 0.0, 0.0],
+        ),
+        (
+            Reduce::Amax,
+            false,
+            zeros,
+            [0.0, 0.0, 7.0],
+            [1.0, 3.0, 0.0, 1.0],
+        ),
+        (
+            Reduce::Amin,
+            false,
+            equal,
+            [0.0, 0.0, 7.0],
+            [1.0, 1.0, 1.0, 0.0],
+        ),
+        (
+            Reduce::Amin,
+            true,
+            zeros,
+            [0.0, 0.0, 7.0],
+            [1.0, 0.0, 3.0, 1.0],
+        ),
+        (
+            Reduce::Prod,
+            true,
+            one_zero,
+            [0.0, 45.0, 7.0],
+            [0.0, 45.0, 75.0, 10.0],
+        ),
+        (
+            Reduce::Prod,
+            true,
+            zeros,
+            [0.0, 0.0, 7.0],
+            [0.0, 0.0, 30.0, 0.0],
+        ),
+        (
+            Reduce::Prod,
+            false,
+            zeros,
+            [0.0, 0.0, 7.0],
+            [0.0, 0.0, 6.0, 0.0],
+        ),
+        (
+            Reduce::Mean,
+            false,
+            equal,
+            [0.0, 0.0, 7.0],
+            [1.0, 1.5, 1.5, 1.0],
+        ),
+    ] {
+        let (x, y) = (Tensor::new([1.0, 5.0, 3.0])?, Tensor::new(source)?);
+        x.requires_grad_(true)?;
+        y.requires_grad_(true)?;
+        let made = x.scatter_reduce(0, &list([0, 1, 1, 0]), &y, reduce, own)?;
+        made.mul(&Tensor::new([2.0, 3.0, 7.0])?)?
+            .sum()?
+            .backward()?;
+        let found = |t: &Tensor| t.grad().map(|g| g.to_vec::<f64>()).transpose();
+        let case = format!("{reduce:?} {own} {source:?}");
+        assert_eq!(found(&x)?, Some(of_own.to_vec()), "{case}");
+        assert_eq!(found(&y)?, Some(of_source.to_vec()), "{case}");
+    }
+    Ok(())
+}
+
+/// What PyTorch refuses: a second pass over what was freed, and what was saved and then overwritten.
+#[test]
+fn indices_are_saved() -> Result<()> {
+    let (x, index) = (numbers([3]), list([2, 0]));
+    x.requires_grad_(true)?;
+    let y = x.index_select(0, &index)?.sum()?;
+    y.backward()?;
+    assert!(
+        y.backward()
+            .unwrap_err()
+            .to_string()
+            .contains("second time")
+    );
+    let y = x.i(s![&index])?.sum()?;
+    index.fill_(1)?;
+    let message = y.backward().unwrap_err().to_string();
+    assert!(
+        message.contains("modified by an in-place operation"),
+        "{message}"
+    );
+    // A join keeps nothing, and can be gone through again.
+    let y = Tensor::cat(&[&x, &x], 0)?.flip([0])?.sum()?;
+    y.backward()?;
+    y.backward()?;
+    Ok(())
 }

@@ -6,7 +6,6 @@ use super::super::args::{Arg, Call};
 use super::super::call::Stop;
 use super::super::case::Output;
 use super::super::steps::range;
-use super::super::tensors::item;
 use super::{Made, one};
 
 /// What an index may be: those of `__getitem__` and `index_put`.
@@ -45,20 +44,6 @@ fn numbers(list: &[Arg]) -> Result<Tensor, Stop> {
     let whole = whole.ok_or_else(|| Stop::Unwritable("an index that is no number".to_owned()))?;
     let n = whole.len();
     Ok(Tensor::from_vec(whole, [n])?)
-}
-
-/// A number, or a tensor of one.
-fn number(c: &Call<'_>, place: usize, name: &str) -> Result<osteon::Scalar, Stop> {
-    match c.get(place, name) {
-        Some(Arg::Tensor(_)) => {
-            let tensor = c.tensor(place, name)?;
-            if tensor.dim() > 0 {
-                return Err(Stop::Unwritable(format!("{name} is no number")));
-            }
-            Ok(item(tensor)?.scalar())
-        }
-        _ => c.scalar(place, name),
-    }
 }
 
 /// Reading.
