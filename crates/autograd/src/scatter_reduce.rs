@@ -142,7 +142,8 @@ impl Reduced {
         rule(move |b| {
             let (g, index) = (b.grad()?, b.saved(0)?);
             if index.numel() == 0 {
-                return two(Some(g), b.want(1, || Ok(b.grad()?.new_zeros(b.sizes(1))?))?);
+                let nothing = b.want(1, || g.new_zeros(b.sizes(1)))?;
+                return two(Some(g), nothing);
             }
             let source = || match number {
                 Some(n) => Tensor::full(index.shape(), n, b.saved(1)?.dtype(), &index.device()),
