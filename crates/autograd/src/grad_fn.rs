@@ -3,6 +3,7 @@
 use crate::Tensor;
 use crate::graph::{Edge, Node};
 use osteon_memory::Site;
+use osteon_tensor::View;
 use std::fmt;
 use std::sync::Arc;
 
@@ -106,18 +107,15 @@ impl GradFn {
     /// after a backward pass that freed it.
     pub fn saved_tensors(&self) -> Vec<Tensor> {
         let kept = self.0.kept();
-        let saved = kept.saved.iter().filter_map(|s| s.tensor());
-        saved.map(|s| Tensor::from_view(s.view.clone())).collect()
+        let views = kept.saved.iter().filter_map(|s| s.view());
+        views.map(|view| Tensor::from_view(view.clone())).collect()
     }
 
     /// The bytes of these tensors, each as if it were alone on its storage.
     pub fn saved_nbytes(&self) -> usize {
         let kept = self.0.kept();
-        kept.saved
-            .iter()
-            .filter_map(|s| s.tensor())
-            .map(|s| s.view.nbytes())
-            .sum()
+        let views = kept.saved.iter().filter_map(|s| s.view());
+        views.map(View::nbytes).sum()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::graph::{Recorder, erased};
 use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result};
 use osteon_tensor::{Distribution, Number, View};
 
-pub use osteon_tensor::manual_seed;
+pub use osteon_tensor::{RngState, get_rng_state, manual_seed, set_rng_state};
 
 impl Tensor {
     /// Uniform random numbers from 0 (included) to 1 (excluded), of complex numbers both parts.

@@ -11,20 +11,37 @@ use osteon_spec::{DType, Device, Error, Kind, Layout, Result, Scalar};
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::{Mutex, PoisonError};
 
-/// The seed, and how many numbers have been drawn since it was set.
-static STREAM: Mutex<(u64, u64)> = Mutex::new((0, 0));
+/// A place in the stream of random numbers; see [`get_rng_state`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RngState {
+    seed: u64,
+    /// How many numbers have been drawn since the seed was set.
+    drawn: u64,
+}
+
+static STREAM: Mutex<RngState> = Mutex::new(RngState { seed: 0, drawn: 0 });
 
 /// Begins a stream of random numbers anew: after the same seed the same draws give the same numbers, whatever the
 /// number of threads. They are other numbers than PyTorch's.
 pub fn manual_seed(seed: u64) {
-    *STREAM.lock().unwrap_or_else(PoisonError::into_inner) = (seed, 0);
+    set_rng_state(RngState { seed, drawn: 0 });
+}
+
+/// Where the stream of random numbers is, to draw the same ones again: PyTorch's `get_rng_state`.
+pub fn get_rng_state() -> RngState {
+    *STREAM.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Goes to a place of the stream of random numbers.
+pub fn set_rng_state(state: RngState) {
+    *STREAM.lock().unwrap_or_else(PoisonError::into_inner) = state;
 }
 
 /// The next draw of so many numbers.
 fn draw(n: usize, distribution: Distribution) -> Random {
     let mut stream = STREAM.lock().unwrap_or_else(PoisonError::into_inner);
-    let (seed, start) = *stream;
-    stream.1 = start.wrapping_add(n as u64);
+    let RngState { seed, drawn: start } = *stream;
+    stream.drawn = start.wrapping_add(n as u64);
     Random {
         seed,
         start,

@@ -106,7 +106,9 @@ impl Meta {
 
     /// Whether a leaf has become a result since: its base, of which it is a view, was written under the graph.
     pub fn is_overtaken(&self) -> bool {
-        self.base.as_ref().is_some_and(|base| base.state().edge.is_some())
+        self.base
+            .as_ref()
+            .is_some_and(|base| base.state().edge.is_some())
     }
 
     /// The tensor as an input of a node, if gradients flow to it.

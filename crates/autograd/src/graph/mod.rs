@@ -16,6 +16,7 @@ mod meta;
 pub(crate) mod mode;
 mod node;
 mod record;
+mod region;
 mod saved;
 mod strided;
 mod sweep;
@@ -30,6 +31,8 @@ pub(crate) use node::{
     Back, Edge, Grads, Input, Node, Rule, erased, linear, one, reshaped, rule, same, two,
 };
 pub(crate) use record::{Recorder, record, wanted};
+pub(crate) use region::Region;
+pub(crate) use saved::Saved;
 pub(crate) use strided::{Parts, Strided};
 pub(crate) use sweep::{Sweep, sweep};
-pub(crate) use view::{INFERENCE, many_views, viewed};
+pub(crate) use view::{CUSTOM, INFERENCE, many_views, viewed};

@@ -314,13 +314,12 @@ impl Back<'_> {
         if kept.freed {
             return Err(freed(self.node));
         }
-        match kept.saved.get(k).and_then(Saved::tensor) {
-            Some(saved) => saved.unpack(self.node, self.create_graph),
-            None => Err(Error::new(
-                Kind::Autograd,
-                format!("{} saved no tensor {k}", self.node.op),
-            )),
-        }
+        let saved = kept.saved.get(k);
+        let tensor = saved.map(|saved| saved.unpack(self.node, self.create_graph));
+        tensor.transpose()?.flatten().ok_or_else(|| {
+            let message = format!("{} saved no tensor {k}", self.node.op);
+            Error::new(Kind::Autograd, message)
+        })
     }
 
     /// The sizes of an input that wants a gradient.

@@ -1,17 +1,20 @@
 //! Tensors that a node keeps for its derivative.
 
 use super::mode::checks_bytes;
+use super::region::{Instead, Slot, instead};
 use super::{Edge, Geometry, Input, Node, Strided};
 use crate::Tensor;
 use osteon_memory::Site;
 use osteon_spec::{DType, Error, Kind, Result};
 use osteon_tensor::View;
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// What a node keeps for its derivative.
 pub(crate) enum Saved {
     Tensor(SavedTensor),
+    /// A tensor that is not kept, but computed again.
+    Again(SavedAgain),
     /// Nothing but the fact: a number that PyTorch keeps as a tensor, so that a second backward is an error.
     Number,
 }
@@ -23,6 +26,14 @@ pub(crate) struct SavedTensor {
     source: Source,
     /// Of the elements as they were, where these and not the version are to be checked.
     fingerprint: Option<u64>,
+}
+
+/// A tensor that is computed again when it is needed, and what it was.
+pub(crate) struct SavedAgain {
+    slot: Slot,
+    source: Source,
+    sizes: SmallVec<[usize; 4]>,
+    dtype: DType,
 }
 
 enum Source {
@@ -48,6 +59,25 @@ impl Saved {
     }
 
     fn of(view: &View, source: Source, op: &'static str, site: Site) -> Result<Saved> {
+        match instead() {
+            Instead::Keep => Saved::keep(view, source, op, site),
+            Instead::Again(slot) => Ok(Saved::Again(SavedAgain {
+                slot,
+                source,
+                sizes: SmallVec::from_slice(view.shape()),
+                dtype: view.dtype(),
+            })),
+            Instead::Collect(list) => {
+                let view = view.saved(op, site)?;
+                list.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(view);
+                Ok(Saved::Number)
+            }
+        }
+    }
+
+    fn keep(view: &View, source: Source, op: &'static str, site: Site) -> Result<Saved> {
         let fingerprint = checks_bytes().then(|| view.fingerprint()).transpose()?;
         Ok(Saved::Tensor(SavedTensor {
             view: view.saved(op, site)?,
@@ -56,16 +86,66 @@ impl Saved {
         }))
     }
 
-    pub fn tensor(&self) -> Option<&SavedTensor> {
+    /// The bytes that it keeps for itself.
+    pub fn view(&self) -> Option<&View> {
         match self {
-            Saved::Tensor(saved) => Some(saved),
-            Saved::Number => None,
+            Saved::Tensor(saved) => Some(&saved.view),
+            Saved::Again(_) | Saved::Number => None,
+        }
+    }
+
+    /// The bytes that are alive for it: also those that it is computed from.
+    pub fn each_view(&self, see: &mut dyn FnMut(&View)) {
+        match self {
+            Saved::Tensor(saved) => see(&saved.view),
+            Saved::Again(again) => again
+                .slot
+                .region
+                .inputs
+                .iter()
+                .for_each(|i| i.each_view(see)),
+            Saved::Number => {}
+        }
+    }
+
+    /// The tensor, with its history where derivatives of derivatives are wanted; none where it is but a number.
+    pub fn unpack(&self, node: &Arc<Node>, with_history: bool) -> Result<Option<Tensor>> {
+        let (view, source) = match self {
+            Saved::Tensor(saved) => (saved.view.clone(), &saved.source),
+            Saved::Again(again) => (again.view()?, &again.source),
+            Saved::Number => return Ok(None),
+        };
+        let edge = match source {
+            _ if !with_history => None,
+            Source::Input(edge) => edge.clone(),
+            Source::Output(k) => Some(output(node, *k, &view)),
+        };
+        tensor_of(view, edge).map(Some)
+    }
+
+    /// An input as it was, with its history, to compute something from it again.
+    pub fn input_again(&self) -> Result<Tensor> {
+        let (view, source) = match self {
+            Saved::Tensor(saved) => (saved.view.clone(), &saved.source),
+            Saved::Again(again) => (again.view()?, &again.source),
+            Saved::Number => return Err(Error::new(Kind::Autograd, "an input that is not there")),
+        };
+        match source {
+            Source::Input(edge) => tensor_of(view, edge.clone()),
+            Source::Output(_) => tensor_of(view, None),
         }
     }
 
     /// Checks that nobody wrote the bytes since.
     pub fn check(&self, node: &Node) -> Result<()> {
-        self.tensor().map_or(Ok(()), |saved| saved.check(node))
+        match self {
+            Saved::Tensor(saved) => saved.check(node),
+            Saved::Again(again) => {
+                let inputs = &again.slot.region.inputs;
+                inputs.iter().try_for_each(|input| input.check(node))
+            }
+            Saved::Number => Ok(()),
+        }
     }
 }
 
@@ -80,51 +160,63 @@ impl SavedTensor {
             _ => Err(overwritten(self, node)),
         }
     }
+}
 
-    /// The tensor, with its history where derivatives of derivatives are wanted.
-    pub fn unpack(&self, node: &Arc<Node>, with_history: bool) -> Result<Tensor> {
-        let edge = match &self.source {
-            Source::Input(edge) => edge.clone(),
-            Source::Output(k) if with_history => Some(self.output(node, *k)),
-            Source::Output(_) => None,
-        };
-        if !with_history || edge.is_none() {
-            return Ok(Tensor::from_view(self.view.clone()));
+impl SavedAgain {
+    fn view(&self) -> Result<View> {
+        let view = self.slot.view()?;
+        if (view.shape(), view.dtype()) == (&self.sizes[..], self.dtype) {
+            return Ok(view);
         }
-        let tensor = Tensor::from_view(self.view.alias()?);
-        tensor.meta_or_new().set_edge(edge, None);
-        Ok(tensor)
+        Err(Error::new(
+            Kind::Autograd,
+            format!(
+                "the function saved a {} tensor of shape {:?} at first and a {} one of {:?} when it ran again; it must do the same each time",
+                self.dtype, self.sizes, view.dtype(), view.shape()
+            ),
+        )
+        .op("checkpoint"))
     }
+}
 
-    /// The edge to this output of the node. What was written through a view is a part of it, as the node's output then is
-    /// the base.
-    fn output(&self, node: &Arc<Node>, k: usize) -> Edge {
-        let edge = Edge::Node(node.clone(), k);
-        let (layout, dtype) = (self.view.layout(), self.view.dtype());
-        let is_part = |whole: &&Geometry| whole.layout != *layout || whole.dtype != dtype;
-        let Some(whole) = node.outputs.get(k).filter(is_part) else {
-            return edge;
-        };
-        let part = Geometry {
-            layout: layout.clone(),
-            dtype,
-            device: self.view.device(),
-        };
-        let input = Input {
-            edge,
-            sizes: SmallVec::from_slice(whole.layout.sizes()),
-            dtype: whole.dtype,
-        };
-        let look = Node::new(
-            "as_strided",
-            self.view.site(),
-            smallvec![Some(input)],
-            smallvec![part.clone()],
-            SmallVec::new(),
-            Box::new(Strided::new(whole, part)),
-        );
-        Edge::Node(look, 0)
+/// A view as a tensor that an edge leads from.
+fn tensor_of(view: View, edge: Option<Edge>) -> Result<Tensor> {
+    if edge.is_none() {
+        return Ok(Tensor::from_view(view));
     }
+    let tensor = Tensor::from_view(view.alias()?);
+    tensor.meta_or_new().set_edge(edge, None);
+    Ok(tensor)
+}
+
+/// The edge to this output of the node. What was written through a view is a part of it, as the node's output then is
+/// the base.
+fn output(node: &Arc<Node>, k: usize, view: &View) -> Edge {
+    let edge = Edge::Node(node.clone(), k);
+    let (layout, dtype) = (view.layout(), view.dtype());
+    let is_part = |whole: &&Geometry| whole.layout != *layout || whole.dtype != dtype;
+    let Some(whole) = node.outputs.get(k).filter(is_part) else {
+        return edge;
+    };
+    let part = Geometry {
+        layout: layout.clone(),
+        dtype,
+        device: view.device(),
+    };
+    let input = Input {
+        edge,
+        sizes: SmallVec::from_slice(whole.layout.sizes()),
+        dtype: whole.dtype,
+    };
+    let look = Node::new(
+        "as_strided",
+        view.site(),
+        smallvec![Some(input)],
+        smallvec![part.clone()],
+        SmallVec::new(),
+        Box::new(Strided::new(whole, part)),
+    );
+    Edge::Node(look, 0)
 }
 
 fn check_inference(tensor: &Tensor, op: &'static str) -> Result<()> {

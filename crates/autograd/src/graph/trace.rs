@@ -38,8 +38,8 @@ impl Graph for Derivatives {
             let Some(kept) = node.try_kept() else {
                 return;
             };
-            for saved in kept.saved.iter().filter_map(|saved| saved.tensor()) {
-                link(Link::Tensor(saved.view.viewer()));
+            for saved in &kept.saved {
+                saved.each_view(&mut |view| link(Link::Tensor(view.viewer())));
             }
         }
     }

@@ -148,12 +148,12 @@ impl Tensor {
 
     /// Why a view may not be written under the graph, nor be looked at after such a write.
     pub(crate) fn why_frozen(&self) -> Option<&'static str> {
-        if self.has_mark(ONE_OF_MANY) {
+        if self.has_mark(CUSTOM) {
+            Some("made by a custom function")
+        } else if self.has_mark(ONE_OF_MANY) {
             Some("that is one of several results of an operation")
         } else if self.has_mark(NO_GRAD) {
             Some("made inside no_grad")
-        } else if self.has_mark(CUSTOM) {
-            Some("made by a custom function")
         } else {
             None
         }
