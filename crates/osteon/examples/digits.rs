@@ -11,9 +11,9 @@ use std::path::Path;
 
 nn::module! {
     /// A perceptron with one hidden layer.
-    pub struct Mlp(inputs: usize, hidden: usize, classes: usize) {
-        hidden: Linear = Linear::new(inputs, hidden)?,
-        output: Linear = Linear::new(hidden, classes)?,
+    pub struct Mlp(inputs: usize, width: usize, classes: usize) {
+        hidden: Linear = Linear::new(inputs, width)?,
+        output: Linear = Linear::new(width, classes)?,
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {

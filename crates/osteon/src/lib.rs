@@ -212,7 +212,7 @@ struct Readme;
 /// Gradients: how backward passes are run, and what is recorded for them.
 pub mod autograd {
     pub use osteon_autograd::{
-        Backward, Grad, enable_grad, grad, inference_mode, is_grad_enabled,
-        is_inference_mode_enabled, no_grad,
+        Backward, BackwardContext, ForwardContext, Function, Grad, checkpoint, enable_grad, grad,
+        inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     };
 }

@@ -8,9 +8,9 @@
 ///
 /// nn::module! {
 ///     /// A perceptron with one hidden layer.
-///     pub struct Mlp(inputs: usize, hidden: usize, classes: usize) {
-///         hidden: Linear = Linear::new(inputs, hidden)?,
-///         output: Linear = Linear::new(hidden.weight.shape()[0], classes)?,
+///     pub struct Mlp(inputs: usize, width: usize, classes: usize) {
+///         hidden: Linear = Linear::new(inputs, width)?,
+///         output: Linear = Linear::new(width, classes)?,
 ///     }
 ///
 ///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
