@@ -152,6 +152,9 @@ pub(crate) trait Backend: Sync {
     fn reduce(&self, how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()>;
     /// What the reduction of one dim gives for each beginning of it; destinations have the shape of `src`.
     fn scan(&self, how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()>;
+    /// `y[i] = x[i] + factor[i] · y[i - 1]` along a dim, or `y[i] = x[i] + factor[i + 1] · y[i + 1]` backwards, of views of one
+    /// shape and dtype, a float or complex one of full precision, into `dst`, which is fresh.
+    fn recurrence(&self, dst: &View, from: [&View; 2], dim: usize, backwards: bool) -> Result<()>;
     /// A softmax of the first operand, by the two results of its reduction.
     fn softmax(&self, op: SoftmaxOp, dtype: DType, dst: &View, args: [Arg<'_>; 3]) -> Result<()>;
     /// `(x - mean) · scale · weight + bias`, of operands in this order.

@@ -1,14 +1,13 @@
 //! Derivatives that would be many passes as a composition: of softmax and of normalisations.
 
 use crate::backend::{Arg, backend};
-use crate::matmul::Contract;
 use crate::norm::{binary, or};
 use crate::reduce::Reduce;
 use crate::softmax::accurate;
 use crate::target::Target;
 use crate::{BinaryOp, View};
 use osteon_kernels::{ReduceOp, SoftmaxOp};
-use osteon_spec::{Layout, Result, broadcast_shapes, wrap_dim};
+use osteon_spec::{Layout, Result, wrap_dim};
 
 /// A normalisation whose derivative is wanted: what was normalised over these dims, and the statistics, which stay with
 /// size 1 there.
@@ -28,24 +27,24 @@ pub struct NormalizationOf<'a> {
 
 impl View {
     /// The gradient of the input of a [`View::softmax`], or of a [`View::log_softmax`], along a dim, from that of the
-    /// result, which is this view, and the result: two passes and no other memory, but in half precision.
+    /// result, which is this view, and the result. It needs no other memory, but in half precision.
     ///
     /// # Errors
     /// A dim out of range; shapes that differ; out of memory.
     #[track_caller]
     pub fn softmax_gradient(&self, result: &View, dim: isize, is_log: bool) -> Result<View> {
         let name = "softmax_gradient";
-        let (op, sum) = match is_log {
-            false => (
-                SoftmaxOp::SoftmaxGradient,
-                self.sum_of_products(Some(result), &[dim], name)?,
-            ),
-            true => (
-                SoftmaxOp::LogSoftmaxGradient,
-                self.sum_of_products(None, &[dim], name)?,
-            ),
+        let out = self.like_this(name)?;
+        let (op, factor) = match is_log {
+            false => (SoftmaxOp::SoftmaxGradient, Some(result)),
+            true => (SoftmaxOp::LogSoftmaxGradient, None),
         };
-        self.softmax_combined(op, self.into(), result, &sum, name)
+        let sum = self.sum_of_products(factor, &[dim], &out, name)?;
+        let args = [self.into(), result.into(), (&sum).into()];
+        backend(self.device())
+            .softmax(op, self.dtype(), &out, args)
+            .map_err(|e| e.op(name))?;
+        Ok(out)
     }
 
     /// The gradient of the input of a [`View::log_softmax`] of which one element along a dim got a gradient, `sum`, but for
@@ -55,30 +54,20 @@ impl View {
     /// A shape that does not broadcast; out of memory.
     #[track_caller]
     pub fn log_softmax_gradient_of_one(&self, sum: &View) -> Result<View> {
-        let op = SoftmaxOp::LogSoftmaxGradient;
-        self.softmax_combined(op, 0.0.into(), self, sum, "log_softmax_gradient")
-    }
-
-    #[track_caller]
-    fn softmax_combined(
-        &self,
-        op: SoftmaxOp,
-        gradient: Arg<'_>,
-        result: &View,
-        sum: &View,
-        name: &'static str,
-    ) -> Result<View> {
-        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        let out = View::alloc(layout, self.dtype(), &self.device(), name)?;
+        let (name, op) = ("log_softmax_gradient", SoftmaxOp::LogSoftmaxGradient);
+        let out = self.like_this(name)?;
+        let args = [0.0.into(), self.into(), sum.into()];
         backend(self.device())
-            .softmax(
-                op,
-                self.dtype(),
-                &out,
-                [gradient, result.into(), sum.into()],
-            )
+            .softmax(op, self.dtype(), &out, args)
             .map_err(|e| e.op(name))?;
         Ok(out)
+    }
+
+    /// Row-major memory for elements like these.
+    #[track_caller]
+    fn like_this(&self, name: &'static str) -> Result<View> {
+        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
+        View::alloc(layout, self.dtype(), &self.device(), name)
     }
 
     /// `self · x̂` in one pass, where `x̂` is what was normalised, before weights: what the gradient of a weight is the sum of.
@@ -105,7 +94,8 @@ impl View {
     }
 
     /// The gradient of the input of a normalisation, from that of the result, which is this view, and from
-    /// [`View::times_normalized`], where statistics depend on the input: four passes over the elements.
+    /// [`View::times_normalized`], where statistics depend on the input. It needs no
+    /// other memory, but in half precision.
     ///
     /// With `ĝ = g · weight` it is `scale · (ĝ - mean(ĝ) - x̂ · mean(ĝ · x̂))`, without `mean(ĝ)` where nothing was
     /// subtracted.
@@ -121,8 +111,7 @@ impl View {
         let name = "normalization_gradient";
         let (x, dtype) = (of.x, of.x.dtype());
         let backend = backend(self.device());
-        let layout = Layout::contiguous(x.shape()).map_err(|e| e.op(name))?;
-        let out = View::alloc(layout, dtype, &self.device(), name)?;
+        let out = x.like_this(name)?;
         let normalize =
             |args: [Arg<'_>; 5]| backend.normalize(dtype, &out, args).map_err(|e| e.op(name));
         // `scale · ĝ + shift`, and then `x̂` times its part.
@@ -147,10 +136,16 @@ impl View {
             }
             Ok(part)
         };
-        let slope = part(&times_normalized.sum_of_products(of.weight, dims, name)?, 2)?;
+        let slope = part(
+            &times_normalized.sum_of_products(of.weight, dims, &out, name)?,
+            2,
+        )?;
         let shift = match of.mean {
             None => None,
-            Some(_) => Some(part(&self.sum_of_products(of.weight, dims, name)?, 1)?),
+            Some(_) => Some(part(
+                &self.sum_of_products(of.weight, dims, &out, name)?,
+                1,
+            )?),
         };
         scaled(or(shift.as_ref(), 0.0))?;
         normalize([
@@ -163,63 +158,60 @@ impl View {
         Ok(out)
     }
 
-    /// The sum over dims, which stay with size 1, of the products with another view, if any, that broadcasts to this one: without
-    /// a copy of the products, but in half precision, whose sums are in float32.
+    /// The sum over dims, which stay with size 1, of the products with factors, if any, that broadcast to this view: in
+    /// `float32` for half precision. Products are put down in `scratch`, which has this shape, where its dtype is that of
+    /// the sums.
     #[track_caller]
     fn sum_of_products(
         &self,
-        other: Option<&View>,
+        factors: Option<&View>,
         dims: &[isize],
+        scratch: &View,
         name: &'static str,
     ) -> Result<View> {
-        let wide = accurate(self.dtype());
+        let dtype = accurate(self.dtype());
         let sum = |view: &View| {
             Reduce {
                 to: Target::fresh(name),
                 op: ReduceOp::Sum,
                 dims,
                 keepdim: true,
-                dtype: wide,
+                dtype,
                 number: 0.0,
             }
-            .one(view, wide)
+            .one(view, dtype)
         };
-        let Some(other) = other else {
+        let Some(factors) = factors else {
             return sum(self);
         };
-        let shape = broadcast_shapes(&[self.shape(), other.shape()]).map_err(|e| e.op(name))?;
-        if [self.dtype(), other.dtype()] != [wide; 2] {
-            let layout = Layout::contiguous(&shape).map_err(|e| e.op(name))?;
-            let products = View::alloc(layout, wide, &self.device(), name)?;
-            backend(self.device())
-                .binary(
-                    BinaryOp::Mul,
-                    wide,
-                    &products,
-                    [self.into(), other.into()],
-                    &[],
-                )
-                .map_err(|e| e.op(name))?;
-            return sum(&products);
-        }
-        let (a, b) = (
-            self.layout().expand_to(&shape)?,
-            other.layout().expand_to(&shape)?,
-        );
-        let mut contract = Contract::new(Target::fresh(name), self, other);
-        let dims = dims
-            .iter()
-            .map(|&d| wrap_dim(d, shape.len()))
-            .collect::<Result<Vec<_>>>()?;
-        for d in 0..shape.len() {
-            let (a, b) = (a.strides()[d], b.strides()[d]);
-            if dims.contains(&d) {
-                contract.sum(shape[d], a, b);
-                contract.keep(1, 0, 0);
-            } else {
-                contract.keep(shape[d], a, b);
+        // Factors that are the same along the dims are taken out of the sum.
+        let is_same = |&d: &isize| -> Result<bool> {
+            if self.dim() == 0 {
+                return Ok(false);
             }
+            let back = self.dim() - wrap_dim(d, self.dim())?;
+            let size = factors.dim().checked_sub(back).map(|d| factors.shape()[d]);
+            Ok(size.is_none_or(|n| n == 1))
+        };
+        let same = dims.iter().map(is_same).collect::<Result<Vec<_>>>();
+        if same.map_err(|e| e.op(name))?.into_iter().all(|same| same) {
+            return binary(name, BinaryOp::Mul, &sum(self)?, factors);
         }
-        contract.run()
+        let products = if scratch.dtype() == dtype {
+            scratch.clone()
+        } else {
+            let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
+            View::alloc(layout, dtype, &self.device(), name)?
+        };
+        backend(self.device())
+            .binary(
+                BinaryOp::Mul,
+                dtype,
+                &products,
+                [self.into(), factors.into()],
+                &[],
+            )
+            .map_err(|e| e.op(name))?;
+        sum(&products)
     }
 }

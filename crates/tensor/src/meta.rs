@@ -185,6 +185,10 @@ impl Backend for Meta {
         Ok(())
     }
 
+    fn recurrence(&self, _dst: &View, _from: [&View; 2], _dim: usize, _back: bool) -> Result<()> {
+        Ok(())
+    }
+
     fn softmax(
         &self,
         _op: SoftmaxOp,

@@ -1,12 +1,13 @@
 //! Scans: cumulative sums and their like. Results are contiguous, whatever the input.
 
 use crate::backend::backend;
+use crate::matmul::check_factors;
 use crate::reduce::{Reduction, check_fractional, listed};
 use crate::target::{Reads, Target, with_out};
-use crate::{Arg, Call, Compute, Op, TernaryOp, View, write};
+use crate::{View, write};
 use osteon_kernels::{self as kernels, ReduceOp};
 use osteon_memory::here;
-use osteon_spec::{Category, DType, Error, Kind, Layout, Result, Scalar};
+use osteon_spec::{Category, DType, Error, Kind, Layout, Result};
 
 /// One call of a scan.
 struct Scan<'a> {
@@ -117,41 +118,30 @@ with_out! { to;
 
 impl View {
     /// `y[i] = x[i] + factor[i] · y[i - 1]` along a dim, or backwards `y[i] = x[i] + factor[i + 1] · y[i + 1]`, of two
-    /// views of one shape and dtype: one call of a kernel for each index of the dim.
+    /// views of one shape and dtype, in one pass.
     ///
     /// # Errors
-    /// A dim out of range; shapes or dtypes that differ; out of memory.
+    /// Integers and half precision; a dim out of range; shapes or dtypes that differ; out of memory.
     #[track_caller]
     pub fn recurrence(&self, factor: &View, dim: isize, backwards: bool) -> Result<View> {
         let op = "recurrence";
-        let d = self.existing_dim(dim, op)?;
-        let n = self.shape()[d] as isize;
+        let dim = self.existing_dim(dim, op)?;
+        check_factors(self, factor, op)?;
+        let is_full = matches!(self.dtype(), DType::F32 | DType::F64) || self.dtype().is_complex();
+        if !is_full || self.shape() != factor.shape() {
+            let message = format!(
+                "expected two views of one shape, of floats or complex numbers of full precision, got {} {:?} and {:?}",
+                self.dtype(),
+                self.shape(),
+                factor.shape()
+            );
+            return Err(Error::new(Kind::Value, message).op(op));
+        }
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(op))?;
         let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
-        let at = |view: &View, i: isize| view.narrow(dim, i, 1);
-        for step in 0..n {
-            let (i, last) = match backwards {
-                false => (step, step - 1),
-                true => (n - 1 - step, n - step),
-            };
-            let x = at(self, i)?;
-            let parts = match step {
-                0 => None,
-                _ => Some((at(factor, i.max(last))?, at(&out, last)?)),
-            };
-            let [a, b] = match &parts {
-                None => [Arg::from(0i64); 2],
-                Some((factor, sum)) => [factor.into(), sum.into()],
-            };
-            Call {
-                name: op,
-                op: Op::Ternary(TernaryOp::Addcmul),
-                compute: Compute::Same,
-                args: &[(&x).into(), a, b],
-                numbers: &[Scalar::Int(1)],
-            }
-            .overwrite(&at(&out, i)?)?;
-        }
+        backend(self.device())
+            .recurrence(&out, [self, factor], dim, backwards)
+            .map_err(|e| e.op(op))?;
         Ok(out)
     }
 

@@ -1,9 +1,10 @@
 //! The derivative of normalisations: fused, but for complex numbers and where derivatives of derivatives are wanted.
 
+use super::accurate;
 use crate::Tensor;
 use crate::graph::{Back, Grads, Rule};
 use crate::views::signed;
-use osteon_spec::{DType, Result};
+use osteon_spec::Result;
 use osteon_tensor::NormalizationOf;
 
 /// How elements were normalised.
@@ -79,11 +80,8 @@ impl Normalization {
 
     /// The same as a composition, in which the statistics depend on the input.
     fn composed(&self, b: &Back<'_>, g: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        let mut x = self.grouped(&b.saved(0)?)?;
+        let x = accurate(&self.grouped(&b.saved(0)?)?)?;
         let (mut scale, mut mean) = (b.saved(1)?, self.mean(b)?);
-        if x.dtype().is_float() && x.dtype().size() < 4 {
-            x = x.to(DType::F32)?;
-        }
         if !self.is_fixed {
             let square = if self.is_centered {
                 mean = Some(x.mean_dims(&self.dims, true)?);

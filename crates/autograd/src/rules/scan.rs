@@ -1,5 +1,6 @@
 //! Derivatives of scans.
 
+use super::accurate;
 use super::reduce::products_before;
 use crate::Tensor;
 use crate::graph::{Rule, one, record, rule, two};
@@ -47,7 +48,7 @@ fn recurrence(x: &Tensor, factor: &Tensor, dim: isize, backwards: bool) -> Resul
 /// Of running products, with the input saved.
 pub(crate) fn products(dim: isize) -> impl Rule {
     rule(move |b| {
-        let g = b.grad()?;
+        let g = accurate(&b.grad()?)?;
         let x = b.saved(0)?.to(g.dtype())?;
         if x.dim() == 0 || x.numel() == 0 {
             return one(g);
@@ -60,11 +61,11 @@ pub(crate) fn products(dim: isize) -> impl Rule {
 /// Of running `log Σ e^x`, with the input and the result saved. No exponential on the way is more than 1.
 pub(crate) fn log_sums(dim: isize) -> impl Rule {
     rule(move |b| {
-        let g = b.grad()?;
+        let g = accurate(&b.grad()?)?;
         if g.dim() == 0 || g.numel() == 0 {
             return one(g);
         }
-        let (x, y) = (b.saved(0)?, b.saved(1)?);
+        let (x, y) = (accurate(&b.saved(0)?)?, accurate(&b.saved(1)?)?);
         let n = x.size(dim)? as isize;
         let (before, behind) = (y.narrow(dim, 0, n - 1)?, y.narrow(dim, 1, n - 1)?);
         // From infinity to infinity is no step.

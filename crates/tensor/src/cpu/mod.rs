@@ -387,6 +387,10 @@ impl Backend for Cpu {
         reduce::scan(how, dst, src)
     }
 
+    fn recurrence(&self, dst: &View, from: [&View; 2], dim: usize, backwards: bool) -> Result<()> {
+        reduce::recurrence(dst, from, dim, backwards)
+    }
+
     fn softmax(
         &self,
         op: SoftmaxOp,

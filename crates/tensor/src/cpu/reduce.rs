@@ -3,7 +3,7 @@
 use super::undefined;
 use crate::View;
 use crate::reduce::Reduction;
-use osteon_kernels::{self as kernels, Out, ReduceOp, Reducer};
+use osteon_kernels::{self as kernels, Lines, Out, ReduceOp, Reducer};
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{Plan, Result};
 use smallvec::SmallVec;
@@ -108,5 +108,46 @@ pub(super) fn scan(how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> 
             outs(dst),
         )
     };
+    Ok(())
+}
+
+/// See [`Backend::recurrence`](crate::backend::Backend::recurrence).
+pub(super) fn recurrence(
+    dst: &View,
+    [x, factor]: [&View; 2],
+    dim: usize,
+    backwards: bool,
+) -> Result<()> {
+    let _held = hold(&[x.storage(), factor.storage()], &[dst.storage()])?;
+    let views = [dst, x, factor];
+    let bytes = |view: &View, d: usize| (view.stride()[d] * view.element_size()) as isize;
+    let len = dst.shape()[dim];
+    let (mut lines, mut offsets) = (Walk::default(), offsets([Some(x), Some(factor)], dst));
+    let mut steps = views.map(|view| bytes(view, dim));
+    for d in (0..dst.dim()).filter(|&d| d != dim) {
+        lines.push(dst.shape()[d], views.map(|view| bytes(view, d)));
+    }
+    // The factor of the second step comes first: the second one of all, or the last.
+    let last = len.saturating_sub(1) as isize;
+    let begins = if backwards { [last; 3] } else { [0, 0, 1] };
+    for k in 0..3 {
+        offsets[k] += begins[k] * steps[k];
+        if backwards {
+            steps[k] = -steps[k];
+        }
+    }
+    let lines = Lines {
+        starts: lines.plan(offsets).sorted(),
+        steps,
+        len,
+    };
+    let pointers = [
+        dst.storage().data_mut(),
+        x.storage().data_ptr().cast_mut(),
+        factor.storage().data_ptr().cast_mut(),
+    ];
+    // SAFETY: the walk contract, as in `reduce`; the destination is fresh.
+    let run = unsafe { kernels::recurrence(&lines, pointers, dst.dtype()) };
+    debug_assert!(run, "the dtype was checked");
     Ok(())
 }
