@@ -516,7 +516,7 @@ impl<'a> Targets<'a> {
     /// Minus the logarithm of the softmax of the input at each target, of which one derivative takes fewer passes.
     #[track_caller]
     fn of_logits(&self, input: &Tensor) -> Result<Tensor> {
-        let logs = input.as_view().log_softmax(self.dim, None)?;
+        let logs = input.as_view().log_softmax(self.dim)?;
         let costs = self.picked(&Tensor::from_view(logs.clone()))?.neg()?;
         if !wanted(&[input]) {
             return Ok(costs);

@@ -19,7 +19,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn softmax(&self, dim: isize) -> Result<Tensor> {
-        record(self.as_view().softmax(dim, None)?, &[self], |r, out| {
+        record(self.as_view().softmax(dim)?, &[self], |r, out| {
             r.save_output(out)?;
             Ok(softmax(dim))
         })
@@ -55,7 +55,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn log_softmax(&self, dim: isize) -> Result<Tensor> {
-        record(self.as_view().log_softmax(dim, None)?, &[self], |r, out| {
+        record(self.as_view().log_softmax(dim)?, &[self], |r, out| {
             r.save_output(out)?;
             Ok(log_softmax(dim))
         })

@@ -91,7 +91,7 @@ impl View {
         if let Some(mask) = how.mask.or(causal.as_ref()) {
             scores = masked(scores, mask)?;
         }
-        let mut weights = scores.softmax(-1, None)?;
+        let mut weights = scores.softmax(-1)?;
         if how.mask.is_some() && scores.numel() > 0 {
             // Softmax is undefined where no key may be looked at.
             let best = scores.amax(&[-1], true)?;

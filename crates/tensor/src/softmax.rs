@@ -17,20 +17,20 @@ pub(crate) fn accurate(dtype: DType) -> DType {
 }
 
 with_out! { to;
-    /// `e^x / Σ e^x` along a dim. With a dtype the elements are converted first, as a logged copy.
+    /// `e^x / Σ e^x` along a dim.
     ///
     /// # Errors
     /// Integers and complex numbers; a dim out of range; out of memory.
-    softmax softmax_out(&self, dim: isize, dtype: Option<DType>) -> View {
-        self.normalized_exponentials(SoftmaxOp::Softmax, dim, dtype, to)
+    softmax softmax_out(&self, dim: isize) -> View {
+        self.normalized_exponentials(SoftmaxOp::Softmax, dim, to)
     }
 
     /// The logarithm of [`View::softmax`], exact where that is too small.
     ///
     /// # Errors
     /// As [`View::softmax`].
-    log_softmax log_softmax_out(&self, dim: isize, dtype: Option<DType>) -> View {
-        self.normalized_exponentials(SoftmaxOp::LogSoftmax, dim, dtype, to)
+    log_softmax log_softmax_out(&self, dim: isize) -> View {
+        self.normalized_exponentials(SoftmaxOp::LogSoftmax, dim, to)
     }
 }
 
@@ -40,14 +40,8 @@ impl View {
         &self,
         op: SoftmaxOp,
         dim: isize,
-        dtype: Option<DType>,
         to: Target<'_>,
     ) -> Result<View> {
-        if let Some(dtype) = dtype.filter(|&d| d != self.dtype()) {
-            return self
-                .to_dtype(dtype)?
-                .normalized_exponentials(op, dim, None, to);
-        }
         let dtype = self.dtype();
         check_fractional(dtype, to.op)?;
         if dtype.is_complex() {

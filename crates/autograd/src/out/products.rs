@@ -106,11 +106,11 @@ outs! { out: One;
     x.addr_out(&a, &b, 10.0, 2.0, &out); [[16.0, 18.0], [22.0, 26.0]];
 
     /// It may be `self`.
-    softmax_out of softmax(&self, dim: isize) reads [self] => self.as_view().softmax_out(dim, None, out);
+    softmax_out of softmax(&self, dim: isize) reads [self] => self.as_view().softmax_out(dim, out);
     x = [0.0, 0.6931471805599453, 0.0]; x.softmax_out(0, &out); [0.25, 0.5, 0.25];
 
     /// It may be `self`.
-    log_softmax_out of log_softmax(&self, dim: isize) reads [self] => self.as_view().log_softmax_out(dim, None, out);
+    log_softmax_out of log_softmax(&self, dim: isize) reads [self] => self.as_view().log_softmax_out(dim, out);
     x = [1.0, 1.0]; x.log_softmax_out(0, &out); [-0.6931471805599453, -0.6931471805599453];
 }
 
