@@ -226,9 +226,10 @@ impl Tensor {
             .iter()
             .max()
             .map_or(0, |&n| (n as usize).saturating_add(1));
+        // Counts have no derivative, weighted or not.
         let weights = match weights {
-            Some(w) if w.dtype() == DType::F32 => w.clone(),
-            Some(w) => w.to(DType::F64)?,
+            Some(w) if w.dtype() == DType::F32 => w.detach()?,
+            Some(w) => w.detach()?.to(DType::F64)?,
             None => Tensor::ones(self.shape(), DType::I64, &self.device())?,
         };
         if values.is_empty() {
