@@ -5,7 +5,7 @@ use crate::events;
 use crate::list::List;
 use crate::oom::Report;
 use crate::os::SystemMemory;
-use crate::pool::Pool;
+use crate::pool::{Pool, SMALL_MAX};
 use crate::raw::{RawError, RawMemory};
 use crate::stats::MemoryStats;
 use crate::storage::{Inner, Owner, Site};
@@ -26,7 +26,13 @@ pub(crate) struct State {
     pub(crate) storages: List<Inner>,
     /// The time of the last allocation or free.
     clock: u64,
+    /// Bytes of the program's heap, set aside so that the error of an allocation that failed, and its report, can be
+    /// made where the heap is full. Given back then, and set aside again when a large block could be had.
+    reserve: Vec<u8>,
 }
+
+/// The bytes of [`State::reserve`]: some times what a short report needs.
+const RESERVE: usize = 64 << 10;
 
 /// When a storage got or gave back its block, and the block's bytes; 0 for bytes of somebody else's.
 #[derive(Clone, Copy)]
@@ -62,6 +68,7 @@ impl DeviceMemory {
                 pool: None,
                 storages: List::new(),
                 clock: 0,
+                reserve: Vec::new(),
             }),
         }
     }
@@ -237,6 +244,10 @@ impl State {
             return Ok((ptr::null_mut(), Owner::Nothing));
         }
         let meta = self.device.is_meta();
+        if nbytes > SMALL_MAX && self.reserve.capacity() == 0 {
+            // Without it all goes on; only an error may find no memory.
+            let _ = self.reserve.try_reserve_exact(RESERVE);
+        }
         match self.pool().alloc(nbytes, storage.id()) {
             Ok(block) if meta => Ok((ptr::null_mut(), Owner::Pool(block))),
             Ok(block) => Ok((block.ptr().as_ptr(), Owner::Pool(block))),
@@ -249,6 +260,7 @@ impl State {
 
     #[cold]
     pub(crate) fn report(&mut self, error: AllocError) -> Box<Report> {
+        self.reserve = Vec::new();
         Box::new(Report::new(self.device, error, self))
     }
 }

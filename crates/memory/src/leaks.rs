@@ -89,15 +89,15 @@ fn steps() -> MutexGuard<'static, Steps> {
 pub fn step() -> Growth {
     let now = map();
     let all = now.storages.iter().map(|s| (s, 1));
-    let seen = groups(all, By::Kept);
+    // What a map omits is not gone: such a step is not compared.
+    let seen = groups(all, By::Kept).ok().filter(|_| now.omitted == 0);
     let mut steps = steps();
     steps.number += 1;
     let step = steps.number;
-    // The map is compared under the lock, so that steps of several threads are one after the other.
-    let lines = seen.and_then(|groups| steps.see(groups));
+    let lines = seen.and_then(|groups| steps.see(groups).ok());
     drop(steps);
     events::step(step);
-    let complete = lines.is_ok() && now.omitted == 0;
+    let complete = lines.is_some();
     let mut lines = lines.unwrap_or_default();
     name_roots(lines.iter_mut().map(|l| &mut l.group));
     Growth {
@@ -179,7 +179,7 @@ pub struct Growth {
     pub step: u64,
     /// Most growth first.
     pub lines: Vec<GrowingLine>,
-    /// Whether everything was compared: there was memory to list it.
+    /// Whether the step was compared with those before: there was memory to list and to sort everything.
     pub complete: bool,
 }
 
@@ -224,7 +224,7 @@ impl Growth {
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.complete {
-            writeln!(f, "(there was no memory to list everything)")?;
+            writeln!(f, "(there was no memory to compare everything)")?;
         }
         if self.lines.is_empty() {
             return writeln!(f, "step {}: no line only grows", self.step);

@@ -167,7 +167,8 @@ fn count(patterns: Vec<Pattern>) -> Result<usize> {
     let mut total = 0;
     while let Some(first) = patterns.next() {
         let mut end = first.extent().end;
-        let mut cluster = vec![first];
+        let mut cluster = list(1)?;
+        cluster.push(first);
         while let Some(next) = patterns.next_if(|next| next.start < end) {
             end = end.max(next.extent().end);
             cluster

@@ -361,11 +361,16 @@ pub fn mark() -> Mark {
 pub fn since(mark: &Mark) -> CopyLog {
     let log = log();
     let wanted = log.total.saturating_sub(mark.0);
-    let kept = (log.events.len() as u64).min(wanted);
-    let skip = log.events.len() - kept as usize;
+    let kept = (log.events.len() as u64).min(wanted) as usize;
+    let mut events = Vec::new();
+    // What there is no memory to list is missed.
+    if events.try_reserve_exact(kept).is_ok() {
+        let skip = log.events.len() - kept;
+        events.extend(log.events.iter().skip(skip).cloned());
+    }
     CopyLog {
-        events: log.events.iter().skip(skip).cloned().collect(),
-        missed: wanted - kept,
+        missed: wanted - events.len() as u64,
+        events,
     }
 }
 

@@ -137,7 +137,7 @@ impl Heap {
     }
 
     /// Who holds the storage with an id.
-    pub(crate) fn holders_of(&self, id: u64) -> Result<Option<Holders>, TryReserveError> {
+    fn holders_of(mut self, id: u64) -> Result<Option<Holders>, TryReserveError> {
         let Some(storage) = self.storage(id) else {
             return Ok(None);
         };
@@ -176,7 +176,7 @@ impl Heap {
         if info.handles > 0 {
             holders.push(Holder::Handles(info.handles));
         }
-        let storage = info.clone();
+        let storage = self.storages.swap_remove(storage as usize);
         Ok(Some(Holders { storage, holders }))
     }
 

@@ -73,7 +73,11 @@ impl Pin {
 /// Out of memory.
 pub fn pins() -> Result<Pins> {
     let mut entries = Vec::new();
-    for s in map().storages {
+    let map = map();
+    if map.omitted > 0 {
+        return Err(no_memory("storages"));
+    }
+    for s in map.storages {
         let frees = s.compact_frees();
         for t in s.tensors.iter().filter(|t| t.role != Role::Saved) {
             let reached = reached_bytes(&[placed(t)])?;

@@ -10,7 +10,8 @@ use std::fmt;
 pub struct MapDiff {
     /// One for each name, scope and line of which there are more or fewer storages or bytes; largest growth first.
     pub entries: Vec<Group>,
-    /// Whether all of both maps was compared: there was memory to list and to sort it.
+    /// Whether the maps could be compared: there was memory to list and to sort all of both. If not, there are no
+    /// entries.
     pub complete: bool,
 }
 
@@ -18,8 +19,11 @@ impl MapDiff {
     pub(crate) fn between(earlier: &MemoryMap, later: &MemoryMap) -> MapDiff {
         let before = earlier.storages.iter().map(|s| (s, -1));
         let after = later.storages.iter().map(|s| (s, 1));
-        let listed = groups(before.chain(after), By::Name);
-        let complete = listed.is_ok() && earlier.omitted == 0 && later.omitted == 0;
+        // What a map omits is not gone.
+        let whole = earlier.omitted == 0 && later.omitted == 0;
+        let listed = whole.then(|| groups(before.chain(after), By::Name).ok());
+        let listed = listed.flatten();
+        let complete = listed.is_some();
         let mut entries = listed.unwrap_or_default();
         entries.retain(|g| g.storages != 0 || g.bytes != 0);
         entries.sort_unstable_by_key(|g| (-g.bytes, -g.storages, g.newest));
@@ -40,7 +44,7 @@ impl MapDiff {
 impl fmt::Display for MapDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.complete {
-            writeln!(f, "(there was no memory to list everything)")?;
+            writeln!(f, "(there was no memory to compare everything)")?;
         }
         write_groups(f, &self.entries, Listed::Difference)
     }

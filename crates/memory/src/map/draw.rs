@@ -19,7 +19,12 @@ pub(super) fn picture(map: &MemoryMap) -> Result<Picture> {
     for s in &map.storages {
         entries.push(storage(s)?);
     }
-    let mut picture = Picture::new("Memory map", "live tensors and their storages", entries)?;
+    let text = |words| try_string(format_args!("{words}")).map_err(full);
+    let (title, subtitle) = (
+        text("Memory map")?,
+        text("live tensors and their storages")?,
+    );
+    let mut picture = Picture::new(title, subtitle, entries)?;
     picture.totals.allocated = Some(map.allocated);
     picture.totals.reserved = Some(map.reserved);
     for g in map.graph()? {

@@ -19,8 +19,10 @@
 mod page;
 mod runs;
 
+use crate::text::try_string;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Placed, Result};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The most runs that a storage or tensor keeps; more would be finer than a screen shows.
 pub const MAX_RUNS: usize = 400;
@@ -274,7 +276,7 @@ impl StorageEntry {
             id,
             label: None,
             nbytes,
-            device: device.to_string(),
+            device: text(device)?,
             origin: origin.into(),
             runs,
             exact,
@@ -291,11 +293,15 @@ impl TensorEntry {
     /// [`Kind::OutOfMemory`] when the runs cannot be held.
     pub fn new(dtype: DType, layout: &Layout) -> Result<TensorEntry> {
         let (runs, reached_bytes) = runs::of_tensor(Placed::new(layout, dtype.size()))?;
-        let wide = |sizes: &[usize]| sizes.iter().map(|&n| n as u64).collect();
+        let wide = |sizes: &[usize]| -> Result<Vec<u64>> {
+            let mut list = runs::list(sizes.len())?;
+            list.extend(sizes.iter().map(|&n| n as u64));
+            Ok(list)
+        };
         Ok(TensorEntry {
-            dtype: dtype.to_string(),
-            shape: wide(layout.sizes()),
-            stride: wide(layout.strides()),
+            dtype: text(dtype)?,
+            shape: wide(layout.sizes())?,
+            stride: wide(layout.strides())?,
             offset: layout.offset() as u64,
             runs,
             reached_bytes,
@@ -316,4 +322,9 @@ impl TensorEntry {
         )?;
         Ok((layout, dtype.size()))
     }
+}
+
+fn text(value: impl fmt::Display) -> Result<String> {
+    try_string(format_args!("{value}"))
+        .map_err(|_| Error::new(Kind::OutOfMemory, "no memory for the text of a picture"))
 }

@@ -1,6 +1,16 @@
 //! Storages: runs of bytes on one device, with an owner, an id, a version and a birthplace.
 
-use crate::access::{Access, Mode, Refused};
+mod guard;
+mod origin;
+mod watched;
+
+pub use guard::{GuardInfo, StorageGuard};
+pub use origin::{Origin, Site};
+
+pub(crate) use origin::Line;
+pub(crate) use watched::Watched;
+
+use crate::access::Access;
 use crate::block::Block;
 use crate::device::{self, Stamp};
 use crate::events::copies::{self, CopyReason};
@@ -12,48 +22,14 @@ use crate::registry::{Seat, TensorInfo};
 use crate::scope::{self, ScopeId};
 use crate::sync::{AtomicU64, Ordering, SpinLock};
 use crate::timeline::spool;
+use guard::GuardNote;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::collections::TryReserveError;
 use std::fmt;
-use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
-
-/// A place in a user's program.
-pub type Site = &'static Location<'static>;
-
-/// A place as reports for people show it: `file:line`, the file without the detours (`a/../`) that build tools make.
-pub(crate) struct Line(pub(crate) Site);
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.0.file();
-        // From the back: each `..` takes the part before it along.
-        let (mut kept, mut up) = (0u64, 0);
-        for (i, part) in file.rsplit('/').enumerate() {
-            match part {
-                ".." => up += 1,
-                _ if up > 0 => up -= 1,
-                _ if i < 64 => kept |= 1 << i,
-                _ => {}
-            }
-        }
-        let parts = file.split('/').count();
-        if parts > 64 || up > 0 || kept.count_ones() as usize == parts {
-            return write!(f, "{file}:{}", self.0.line());
-        }
-        for (i, part) in file.split('/').enumerate() {
-            let left = parts - 1 - i;
-            if kept >> left & 1 == 1 {
-                write!(f, "{part}{}", if left > 0 { "/" } else { "" })?;
-            }
-        }
-        write!(f, ":{}", self.0.line())
-    }
-}
 
 /// A run of bytes on one device that tensors look at.
 ///
@@ -105,32 +81,6 @@ pub(crate) struct Watch {
     last_write: Option<(&'static str, Site)>,
 }
 
-struct GuardNote {
-    serial: u64,
-    mode: Mode,
-    site: Site,
-}
-
-/// Who looks at a storage at one instant; see [`Inner::watched`].
-pub(crate) struct Watched<T> {
-    pub(crate) label: Option<Label>,
-    pub(crate) last_write: Option<(&'static str, Site)>,
-    /// Oldest first.
-    pub(crate) tensors: Vec<T>,
-    pub(crate) guards: Vec<GuardInfo>,
-    /// Handles to the storage itself.
-    pub(crate) handles: usize,
-}
-
-/// A guard that somebody holds on a storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GuardInfo {
-    /// For reading or for writing.
-    pub mode: Mode,
-    /// The line that took it.
-    pub site: Site,
-}
-
 impl Watch {
     pub(crate) fn label(&self) -> Option<&str> {
         self.label.as_deref()
@@ -154,67 +104,6 @@ impl Owner {
             Owner::Pool(block) => block.size(),
             _ => 0,
         }
-    }
-}
-
-/// Where a storage's bytes came from.
-#[derive(Clone)]
-pub enum Origin {
-    /// Allocated by an operation at a place in the program.
-    Allocated {
-        /// The operation's name.
-        op: &'static str,
-        /// The line that called it.
-        site: Site,
-    },
-    /// A window on a mapped file.
-    Mapped {
-        /// The file.
-        path: Arc<str>,
-        /// The first byte in the file.
-        offset: u64,
-    },
-    /// Memory that belongs to somebody else, who is kept alive.
-    Foreign {
-        /// Who, in words.
-        owner: Arc<str>,
-        /// The line that brought it in.
-        site: Site,
-    },
-}
-
-impl Origin {
-    /// The mapped file.
-    pub(crate) fn path(&self) -> Option<&str> {
-        match self {
-            Origin::Mapped { path, .. } => Some(path),
-            _ => None,
-        }
-    }
-
-    /// The operation, or what it is if none made it, and the line.
-    pub(crate) fn maker(&self) -> (&'static str, Option<Site>) {
-        match self {
-            Origin::Allocated { op, site } => (op, Some(site)),
-            Origin::Mapped { .. } => ("mapped", None),
-            Origin::Foreign { site, .. } => ("foreign", Some(site)),
-        }
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Allocated { op, site } => write!(f, "{op} at {}", Line(site)),
-            Origin::Mapped { path, offset } => write!(f, "mapped file {path} at byte {offset}"),
-            Origin::Foreign { owner, site } => write!(f, "{owner} at {}", Line(site)),
-        }
-    }
-}
-
-impl fmt::Debug for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 
@@ -572,62 +461,6 @@ impl Storage {
         Ok(())
     }
 
-    /// Waits for operations, then keeps operations that conflict away, with an error that names `site`,
-    /// until the guard goes.
-    ///
-    /// # Errors
-    /// [`Kind::Borrowed`] where another guard is in the way, [`Kind::ReadOnly`].
-    pub fn guard(&self, mode: Mode, site: Site) -> Result<StorageGuard> {
-        if mode == Mode::Write {
-            self.check_writable()?;
-        }
-        let serial = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        {
-            let mut watch = self.0.watch.lock();
-            watch.guards.try_reserve(1).map_err(|_| {
-                Error::new(
-                    Kind::OutOfMemory,
-                    "no memory for the bookkeeping of a guard",
-                )
-            })?;
-            watch.guards.push(GuardNote { serial, mode, site });
-        }
-        match self.0.access.take_guard(mode) {
-            Ok(()) => {
-                if mode == Mode::Write {
-                    self.record_write("write", site);
-                }
-                Ok(StorageGuard {
-                    storage: self.clone(),
-                    mode,
-                    serial,
-                })
-            }
-            Err(refused) => {
-                self.forget_guard(serial);
-                Err(self.borrowed_error(refused))
-            }
-        }
-    }
-
-    fn forget_guard(&self, serial: u64) {
-        self.0.watch.lock().guards.retain(|g| g.serial != serial);
-    }
-
-    pub(crate) fn begin(&self, mode: Mode) -> Result<()> {
-        if mode == Mode::Write {
-            self.check_writable()?;
-        }
-        self.0
-            .access
-            .begin(mode)
-            .map_err(|refused| self.borrowed_error(refused))
-    }
-
-    pub(crate) fn end(&self, mode: Mode) {
-        self.0.access.end(mode);
-    }
-
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
@@ -640,30 +473,6 @@ impl Storage {
                 "storage {} is read-only ({}); copy() gives a tensor that can be written",
                 self.id(),
                 self.origin()
-            ),
-        )
-    }
-
-    #[cold]
-    fn borrowed_error(&self, refused: Refused) -> Error {
-        let mode = match refused {
-            Refused::ReadGuard => Mode::Read,
-            Refused::WriteGuard => Mode::Write,
-        };
-        let watch = self.0.watch.lock();
-        let site = watch.guards.iter().find(|g| g.mode == mode).map(|g| g.site);
-        drop(watch);
-        let verb = if mode == Mode::Read {
-            "read"
-        } else {
-            "written"
-        };
-        let place = site.map_or_else(String::new, |s| format!(" taken at {s}"));
-        Error::new(
-            Kind::Borrowed,
-            format!(
-                "storage {} is being {verb} through a guard{place}; drop the guard first",
-                self.id()
             ),
         )
     }
@@ -690,28 +499,6 @@ impl PartialEq for Storage {
 }
 
 impl Eq for Storage {}
-
-/// A user's hold on a storage's bytes, for as long as they like; see [`Storage::guard`].
-#[derive(Debug)]
-pub struct StorageGuard {
-    storage: Storage,
-    mode: Mode,
-    serial: u64,
-}
-
-impl StorageGuard {
-    /// The storage that is held.
-    pub fn storage(&self) -> &Storage {
-        &self.storage
-    }
-}
-
-impl Drop for StorageGuard {
-    fn drop(&mut self) {
-        self.storage.0.access.drop_guard(self.mode);
-        self.storage.forget_guard(self.serial);
-    }
-}
 
 impl Inner {
     pub(crate) fn nbytes(&self) -> usize {
@@ -795,32 +582,6 @@ impl Inner {
     pub(crate) unsafe fn owner(&self) -> &Owner {
         // SAFETY: S4.
         unsafe { &*self.owner.get() }
-    }
-
-    /// Who looks at the storage at one instant; `see` says what is told of each tensor.
-    pub(crate) fn watched<T>(
-        &self,
-        see: impl Fn(&Seat) -> T,
-    ) -> Result<Watched<T>, TryReserveError> {
-        let (mut tensors, mut guards) = (Vec::new(), Vec::new());
-        let watch = self.watch.lock();
-        tensors.try_reserve_exact(watch.viewers.len())?;
-        guards.try_reserve_exact(watch.guards.len())?;
-        tensors.extend(watch.viewers.iter().filter(|v| v.is_alive()).map(see));
-        tensors.reverse();
-        guards.extend(watch.guards.iter().map(|g| GuardInfo {
-            mode: g.mode,
-            site: g.site,
-        }));
-        // Each tensor and each guard has a handle of its own.
-        let known = watch.viewers.len() + watch.guards.len();
-        Ok(Watched {
-            label: watch.label.clone(),
-            last_write: watch.last_write,
-            handles: self.refs.count().saturating_sub(known),
-            tensors,
-            guards,
-        })
     }
 }
 
