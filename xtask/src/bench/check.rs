@@ -24,11 +24,11 @@ pub fn same(got: &Tensor, want: &Tensor) -> Result<Option<String>> {
             want.shape()
         )));
     }
-    let tolerance = match got.dtype() {
-        DType::F64 => 1e-12,
-        DType::F32 => 1e-4,
-        DType::F16 | DType::BF16 => 3e-2,
-        _ => 0.0,
+    let tolerance = match (got.dtype().is_float(), got.element_size()) {
+        (false, _) => 0.0,
+        (true, 8) => 1e-12,
+        (true, 4) => 1e-4,
+        (true, _) => 3e-2,
     };
     let (got, want) = (
         got.to(DType::F64)?.to_vec::<f64>()?,
