@@ -29,6 +29,8 @@ function ink(name) {
   return inks.get(name);
 }
 const groupInk = (group) => ink(group === GROUPS - 1 ? "--rest" : `--g${group}`);
+/** A stay's colour; what is not the allocator's is in no group. */
+const stayInk = (stay) => stays.size[stay] ? groupInk(stack.groupOf[stay]) : ink("--lane");
 
 /** The outline of columns from a base line up to `y`, as steps. */
 function steps(path, columns, x, y, base) {

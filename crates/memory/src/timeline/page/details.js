@@ -9,7 +9,7 @@ function showDetails() {
   const to = stays.to[s] < Infinity ? clock(stays.to[s], duration) : T.stillThere;
   const life = Math.min(stays.to[s], duration) - stays.from[s];
   const parts = [
-    el("h2", "", {}, el("i", "swatch", { style: `background:${groupInk(stack.groupOf[s])}` }), nameOf(nameOfStay(s), 2000)),
+    el("h2", "", {}, el("i", "swatch", { style: `background:${stayInk(s)}` }), nameOf(nameOfStay(s), 2000)),
     facts([
       [T.size, exactBytes(stays.bytes[s])], [T.block, stays.size[s] ? exactBytes(stays.size[s]) : T.notOurs, stays.size[s] ? `0x${stays.address[s].toString(16)}` : ""].filter((x) => x !== ""),
       [T.op, text(stays.op[s])], [T.site, text(stays.site[s])], [T.scope, text(stays.scope[s])], [T.label, text(stays.label[s])],
@@ -34,10 +34,10 @@ function livesOf(s) {
   const items = rows.slice(0, LISTED).map((v) => el("li", "", {},
     el("div", "line", {}, el("b", text(views.label[v]) ? "name" : "name unnamed", {}, nameOf(nameOfView(v))), ...(views.view[v] ? [el("span", "sub", {}, T.view)] : [])),
     el("div", "sub", {}, describe(v)),
-    el("div", "sub", {}, nameOf(tail(madeBy(views.op[v], views.site[v])))),
+    el("div", "sub", {}, nameOf(tail(madeBy(views.op[v], views.site[v]))), ...(views.scope[v] ? [" · ", nameOf(text(views.scope[v]), 80)] : [])),
     bar(views.from[v], views.to[v], ink("--lane"))));
   if (rows.length > LISTED) items.push(el("li", "sub", {}, T.moreRows(rows.length - LISTED)));
-  return [el("h3", "", {}, T.lives(rows.length)), bar(begin, end, groupInk(stack.groupOf[s])), el("ol", "lives", {}, ...items)];
+  return [el("h3", "", {}, T.lives(rows.length)), bar(begin, end, stayInk(s)), el("ol", "lives", {}, ...items)];
 }
 
 /** The rows of a table in which a column names the stay, a few of them. */

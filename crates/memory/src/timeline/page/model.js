@@ -10,7 +10,7 @@ const view = {
 };
 /** What the window and the stack are made of; `regroup` and `recount` fill it. */
 const stack = {
-  names: [], members: [], peaks: [], // of each group
+  names: [], peaks: [], // of each group
   groupOf: new Uint8Array(stays.rows),
   size: new Float64Array(stays.rows), // of each stay as far as it is stacked
   live: new Float64Array(M + 1), // the total after each change
@@ -45,12 +45,11 @@ function keysOf(by) {
 /** Sorts the stays into groups: those with the highest peaks, largest first, and the rest. */
 function regroup() {
   const { keys, names } = keysOf(view.by);
-  const now = new Float64Array(names.length), peak = new Float64Array(names.length), members = new Uint32Array(names.length);
+  const now = new Float64Array(names.length), peak = new Float64Array(names.length);
   const add = (s) => {
     if (stays.device[s] !== view.device) return;
     const key = keys[s];
     now[key] += stays.size[s];
-    members[key]++;
     if (now[key] > peak[key]) peak[key] = now[key];
   };
   for (let s = 0; s < stays.rows && bornAt[s] === 0; s++) add(s);
@@ -64,11 +63,7 @@ function regroup() {
   order.slice(0, own).forEach((key, group) => { rank[key] = group; });
   for (let s = 0; s < stays.rows; s++) stack.groupOf[s] = rank[keys[s]];
   stack.names = order.slice(0, own).map((key) => names[key]);
-  stack.members = order.slice(0, own).map((key) => members[key]);
-  if (rest.length) {
-    stack.names.push(T.others(rest.length));
-    stack.members.push(rest.reduce((sum, key) => sum + members[key], 0));
-  }
+  if (rest.length) stack.names.push(T.others(rest.length));
   view.only = -1;
   recount();
 }

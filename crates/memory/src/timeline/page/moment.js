@@ -60,7 +60,7 @@ function drawBlocks(live) {
   for (const s of blocks) {
     const from = place(s);
     if (from === null) continue;
-    ctx.fillStyle = groupInk(stack.groupOf[s]);
+    ctx.fillStyle = stayInk(s);
     for (const [x, y, w] of parts(from, from + stays.size[s])) ctx.fillRect(x, y, Math.max(0.75, w - (w > 4 ? 0.75 : 0)), ROW);
     if (s === view.selected) chosen = [...parts(from, from + stays.size[s])];
   }
@@ -145,7 +145,7 @@ function rowOf(s, ns, largest) {
   if (alive.length > CHIPS) chips.push(el("div", "sub", {}, T.moreTensors(alive.length - CHIPS)));
   if (!alive.length) chips.push(el("div", "sub", {}, T.noTensor));
   const width = 100 * (0.04 + 0.96 * Math.log2(1 + stays.bytes[s]) / Math.log2(1 + largest));
-  const bar = el("div", "stay-bar", { style: `width:${width}%;background:${groupInk(stack.groupOf[s])}` });
+  const bar = el("div", "stay-bar", { style: `width:${width}%;background:${stayInk(s)}` });
   const lanes = alive.slice(0, CHIPS).map((v) => {
     const extent = stays.bytes[s] ? extentOf(v) : null;
     const place = extent ? `margin-left:${100 * extent.from / stays.bytes[s]}%;width:${Math.max(0.5, 100 * (extent.to - extent.from) / stays.bytes[s])}%` : "width:0";

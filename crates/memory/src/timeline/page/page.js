@@ -241,7 +241,14 @@ function listen() {
   $("whole").addEventListener("click", whole);
   $("peak").addEventListener("click", () => setMoment(peakIn(0, M)));
   $("table").addEventListener("toggle", () => { if ($("table").open) drawTable(); });
-  new ResizeObserver(() => { redraw(); requestAnimationFrame(drawMoment); }).observe($("drawing"));
+  let wide = $("drawing").clientWidth;
+  new ResizeObserver(() => {
+    if (wide === $("drawing").clientWidth) return;
+    wide = $("drawing").clientWidth;
+    redraw();
+    requestAnimationFrame(drawMoment);
+  }).observe($("drawing"));
+  // The first time at once: what is below the bands is drawn by it.
   listenToTheme(T, () => { inks.clear(); restack(() => {}); });
 }
 
@@ -289,11 +296,7 @@ view.device = data.devices.reduce((best, d, i) => d.peak.allocated > data.device
 view.by = stays.label.some(Boolean) ? "label" : stays.scope.some(Boolean) ? "scope" : "line";
 frame();
 regroup();
-Object.assign(reserved, reservedSteps());
 [view.from, view.to] = [0, axisEnd()];
 view.moment = peakIn(0, M);
 drawBands();
-drawOverview();
-drawMoment();
-showDetails();
 listen();
