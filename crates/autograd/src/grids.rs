@@ -1,10 +1,10 @@
 //! Grids, diagonals and borders: tensors composed of the elements of others.
 
 use crate::Tensor;
-use crate::graph::{one, record, rule};
+use crate::graph::{linear, one, record, rule};
 use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Device, Error, Kind, MemoryFormat, Result, Scalar, wrap_dim};
-use osteon_tensor::PadMode;
+use osteon_tensor::{PadMode, View};
 
 /// In which order [`Tensor::meshgrid`] takes its first two vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,10 +253,12 @@ impl Tensor {
         for d in [d1.min(d2), d1.max(d2)] {
             shape.insert(d, side);
         }
-        let out = Tensor::zeros(shape, self.dtype(), &self.device())?;
-        out.diagonal(offset, d1 as isize, d2 as isize)?
-            .copy_(self)?;
-        Ok(out)
+        let [d1, d2] = [d1 as isize, d2 as isize];
+        let out = View::zeros(&shape, self.dtype(), &self.device())?;
+        out.diagonal(offset, d1, d2)?.copy_(self.as_view())?;
+        record(named(out, op)?, &[self], |_, _| {
+            Ok(linear(move |g| g.diagonal(offset, d1, d2)))
+        })
     }
 
     /// The tensor turned by so many quarters from the first of two dims towards the second. Always a copy.
@@ -423,15 +425,21 @@ impl Tensor {
         let (outer, own) = self.shape().split_at(self.dim() - 3);
         let (c, h, w, r) = (own[0] / square, own[1], own[2], factor);
         let shape = [outer, &[c, h * r, w * r]].concat();
-        let out = Tensor::from_view(self.as_view().new_like(&shape)?);
-        let blocks = out.unflatten(-2, [h as isize, r as isize])?;
-        let blocks = blocks.unflatten(-1, [w as isize, r as isize])?;
-        let groups = self.unflatten(-3, [c as isize, r as isize, r as isize])?;
-        // (…, C, r, r, H, W) to (…, C, H, r, W, r).
+        let out = self.as_view().new_like(&shape)?;
+        let [h, w, r, c] = [h, w, r, c].map(|n| n as isize);
+        // (…, C, H, r, W, r), from (…, C, r, r, H, W).
+        let blocks = out.unflatten(-2, &[h, r])?.unflatten(-1, &[w, r])?;
+        let groups = self.as_view().unflatten(-3, &[c, r, r])?;
         let k = outer.len() as isize;
         let dims: Vec<isize> = (0..=k).chain([k + 3, k + 1, k + 4, k + 2]).collect();
-        blocks.copy_(&groups.permute(dims)?)?;
-        Ok(out)
+        blocks.copy_(&groups.permute(&dims)?)?;
+        record(named(out, op)?, &[self], |_, _| {
+            let back: Vec<isize> = (0..=k).chain([k + 2, k + 4, k + 1, k + 3]).collect();
+            Ok(linear(move |g| {
+                let blocks = g.unflatten(-2, [h, r])?.unflatten(-1, [w, r])?;
+                blocks.permute(&back)?.flatten(-5, -3)
+            }))
+        })
     }
 
     /// The tensor with borders, in a new tensor: `pads` are the elements before and behind the last dim, then those of the
@@ -451,7 +459,10 @@ impl Tensor {
     #[track_caller]
     pub fn pad(&self, pads: impl AsRef<[isize]>, mode: PadMode) -> Result<Tensor> {
         let pads = pads.as_ref();
-        record(self.as_view().pad(pads, mode)?, &[self], |_, _| {
+        record(self.as_view().pad(pads, mode)?, &[self], |r, _| {
+            if !matches!(mode, PadMode::Constant(_)) {
+                r.save_number();
+            }
             let pads = pads.to_vec();
             Ok(rule(move |b| {
                 if let PadMode::Constant(_) = mode {
@@ -467,6 +478,12 @@ impl Tensor {
             }))
         })
     }
+}
+
+/// A fresh result under the name of the operation that made it.
+#[track_caller]
+fn named(out: View, op: &'static str) -> Result<View> {
+    View::new(out.storage().clone(), out.layout().clone(), out.dtype(), op)
 }
 
 /// The choices of `r` of the numbers `0..n` in ascending order, one after the other; none where there is no memory.

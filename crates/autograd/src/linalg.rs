@@ -2,7 +2,7 @@
 
 use crate::Tensor;
 use crate::elementwise::example;
-use crate::graph::{Back, Grads, Recorder, Rule, one, record, rule, two, wanted};
+use crate::graph::{Back, Grads, Recorder, Rule, one, record, rule, same, two, wanted};
 use crate::product::{Product, conjugate, conjugated, product, times};
 use crate::rules::svd::svd;
 use crate::views::signed;
@@ -354,7 +354,11 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn matrix_power(&self, n: i64) -> Result<Tensor> {
-        record(self.as_view().matrix_power(n)?, &[self], |r, _| {
+        let out = self.as_view().matrix_power(n)?;
+        if n == 1 {
+            return record(out, &[self], |_, _| Ok(same()));
+        }
+        record(out, &[self], |r, _| {
             r.save(self)?;
             Ok(rule(move |b| {
                 // The power of a block triangle holds the derivative: (X G; 0 X)ⁿ has Σ Xⁱ·G·Xⁿ⁻¹⁻ⁱ above its diagonal.

@@ -159,7 +159,10 @@ fn picked(out: View, at: Option<&View>, input: &Tensor, dims: isize) -> Result<T
 
 #[track_caller]
 fn averaged(input: &Tensor, averages: &Arc<Averages>) -> Result<Tensor> {
-    record(averages.pool(input.as_view())?, &[input], |_, _| {
+    record(averages.pool(input.as_view())?, &[input], |r, _| {
+        if !averages.is_mean() {
+            r.save_number();
+        }
         let averages = averages.clone();
         Ok(linear(move |g| spread(g, &averages)))
     })

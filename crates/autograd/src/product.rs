@@ -108,6 +108,9 @@ impl Product {
     /// Saves what the derivative needs of two factors, of which the first is input `at` of the operation.
     pub fn save(&self, r: &mut Recorder, lhs: &Tensor, rhs: &Tensor, at: usize) -> Result<()> {
         let (of_lhs, of_rhs) = (r.needs(at), r.needs(at + 1));
+        if !of_lhs && !of_rhs {
+            return Ok(());
+        }
         r.save_if(of_rhs, lhs)?;
         r.save_if(of_lhs, rhs)
     }

@@ -138,7 +138,10 @@ impl Tensor {
             self.as_view()
                 .scatter_add_(dim, index.as_view(), source.as_view())
         };
-        let save = |r: &mut Recorder| r.save_view(index.as_view());
+        let save = |r: &mut Recorder| match r.needs(1) {
+            true => r.save_view(index.as_view()),
+            false => Ok(()),
+        };
         Recorder::in_place("scatter_add_", &[self, source], save, run, |_| {
             Ok(rule(move |b| {
                 let g = b.grad()?;

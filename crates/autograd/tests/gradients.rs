@@ -1,5 +1,7 @@
 //! The derivative of every operation against differences, over layouts, and the derivative of that derivative.
 
+#[path = "gradients/again.rs"]
+mod again;
 #[path = "gradients/arrange.rs"]
 mod arrange;
 #[path = "gradients/check.rs"]

@@ -122,6 +122,11 @@ impl Averages {
         [rows.len(), cols.len()]
     }
 
+    /// Whether this is the mean of each image, asked for as one adaptive window: PyTorch has it as a mean.
+    pub fn is_mean(&self) -> bool {
+        self.is_adaptive && self.counts() == [1, 1]
+    }
+
     /// The average of each window.
     ///
     /// # Errors
@@ -129,10 +134,7 @@ impl Averages {
     #[track_caller]
     pub fn pool(&self, input: &View) -> Result<View> {
         let images = images(input)?;
-        let out = if self.is_adaptive
-            && self.counts() == [1, 1]
-            && images.format == MemoryFormat::ChannelsLast
-        {
+        let out = if self.is_mean() && images.format == MemoryFormat::ChannelsLast {
             // PyTorch gives the mean other strides afterwards, and counts that as a write.
             let (n, c) = (images.view.shape()[0], images.view.shape()[1]);
             let layout = Layout::new(
