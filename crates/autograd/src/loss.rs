@@ -404,13 +404,10 @@ pub fn cross_entropy(input: &Tensor, target: &Tensor, how: &Classes<'_>) -> Resu
         Some(weight) => logs.mul(&along_classes(weight, input, op)?)?,
     };
     let spread = targets.counted(weighted.sum_dims([dim], false)?.neg()?)?;
-    let parts = [
-        (costs, 1.0 - smoothing),
-        (spread, smoothing / classes as f64),
-    ];
-    let [nll, smooth] =
-        parts.map(|(part, factor)| targets.reduced(part, how.reduction)?.mul(factor));
-    nll?.add(&smooth?)
+    let nll = targets.reduced(costs, how.reduction)?;
+    let smooth = targets.reduced(spread, how.reduction)?;
+    nll.mul(1.0 - smoothing)?
+        .add(&smooth.mul(smoothing / classes as f64)?)
 }
 
 fn class_dim(input: &Tensor) -> isize {

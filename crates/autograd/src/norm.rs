@@ -3,6 +3,7 @@
 use crate::rules::norm::vector_norm;
 use crate::views::signed;
 use crate::{Tensor, no_grad};
+use osteon_memory::{attribute, here};
 use osteon_spec::{Category, DType, Error, Kind, Result, broadcast_shapes, wrap_dim};
 
 /// A norm of matrices.
@@ -187,8 +188,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn dist(&self, other: &Tensor, order: f64) -> Result<Tensor> {
-        let norm = |apart: Tensor| apart.norm(order);
-        self.sub(other).and_then(norm).map_err(|e| e.op("dist"))
+        let apart = self.sub(other).map_err(|e| e.op("dist"))?;
+        apart.norm(order).map_err(|e| e.op("dist"))
     }
 
     /// Elements divided by the norm of an order of a dim, or by `eps` where that is larger.
@@ -229,13 +230,17 @@ impl Tensor {
             let message = format!("needs floats or complex numbers, got {dtype}");
             return Err(Error::new(Kind::DType, message).op(op));
         }
-        let unit = |x: &Tensor| {
-            let x = x.promoted(dtype, op)?.expand(signed(&shape))?;
-            // The bound is none for the derivative, as in PyTorch.
-            let norm = x.vector_norm(2.0, [dim], true)?.copy()?;
-            no_grad(|| norm.clamp_min_(eps))?;
-            x.div(&norm)
-        };
-        unit(self)?.mul(&unit(other)?)?.sum_dims([dim], false)
+        let (x, y) = (self.promoted(dtype, op)?, other.promoted(dtype, op)?);
+        let (x, y) = (x.expand(signed(&shape))?, y.expand(signed(&shape))?);
+        let products = x.direction(dim, eps)?.mul(&y.direction(dim, eps)?)?;
+        products.sum_dims([dim], false)
+    }
+
+    /// Elements divided by the norm of a dim, or by `eps`, which counts as no bound for the derivative, as in PyTorch.
+    #[track_caller]
+    fn direction(&self, dim: isize, eps: f64) -> Result<Tensor> {
+        let norm = self.vector_norm(2.0, [dim], true)?.copy()?;
+        attribute(here(), || no_grad(|| norm.clamp_min_(eps)))?;
+        self.div(&norm)
     }
 }

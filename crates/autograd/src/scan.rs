@@ -5,6 +5,7 @@ use crate::Tensor;
 use crate::graph::{Recorder, record};
 use crate::rules::reduce::picked;
 use crate::rules::scan::{log_sums, products, sums};
+use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Result};
 
 impl Tensor {
@@ -116,7 +117,8 @@ impl Tensor {
     pub fn cumprod_(&self, dim: isize) -> Result<()> {
         let run = || self.as_view().cumprod_(dim);
         // What it was before is needed: a copy, as in PyTorch.
-        let before = |r: &mut Recorder| r.save(&self.copy()?);
+        let site = here();
+        let before = |r: &mut Recorder| r.save(&attribute(site, || self.copy())?);
         Recorder::in_place("cumprod_", &[self], before, run, |_| Ok(products(dim)))
     }
 

@@ -363,18 +363,19 @@ impl Tensor {
         let nan = sorted.narrow(-1, last, 1)?.isnan()?;
         let ranks = q.reshape([-1])?.mul(last as f64)?;
         let ranks = ranks.masked_fill(&nan, last as f64)?;
-        let at = |ranks: &Tensor| sorted.gather(-1, &ranks.to(DType::I64)?);
         let found = match interpolation {
-            Interpolation::Lower => at(&ranks.floor()?)?,
-            Interpolation::Higher => at(&ranks.ceil()?)?,
-            Interpolation::Nearest => at(&ranks.round()?)?,
+            Interpolation::Lower => sorted.at_ranks(&ranks.floor()?)?,
+            Interpolation::Higher => sorted.at_ranks(&ranks.ceil()?)?,
+            Interpolation::Nearest => sorted.at_ranks(&ranks.round()?)?,
             Interpolation::Linear | Interpolation::Midpoint => {
                 let floor = ranks.floor()?;
                 let share = match interpolation {
                     Interpolation::Midpoint => ranks.full_like(0.5, None)?,
                     _ => ranks.sub(&floor)?,
                 };
-                at(&floor)?.lerp(&at(&ranks.ceil()?)?, &share)?
+                sorted
+                    .at_ranks(&floor)?
+                    .lerp(&sorted.at_ranks(&ranks.ceil()?)?, &share)?
             }
         };
         if q.dim() == 0 {
@@ -383,6 +384,12 @@ impl Tensor {
         // Each lane's results side by side in memory.
         shape.push(q.numel() as isize);
         found.reshape(shape)?.movedim([-1], [0])
+    }
+
+    /// The elements of the last dim at whole numbers.
+    #[track_caller]
+    fn at_ranks(&self, ranks: &Tensor) -> Result<Tensor> {
+        self.gather(-1, &ranks.promoted(DType::I64, "quantile")?)
     }
 
     /// The lanes along a dim (or all elements as one), sorted, as a last dim, and the shape of a result.
