@@ -43,6 +43,7 @@ nn::module! {
 }
 
 /// A text as numbers of letters.
+#[derive(Debug)]
 pub struct Text {
     pub letters: Vec<char>,
     pub codes: Tensor,

@@ -65,6 +65,10 @@ fn main() -> Result<()> {
             eta_min: 0.0,
         },
     )?;
+    let how = Classes {
+        label_smoothing: 0.1,
+        ..Classes::default()
+    };
     let progress = Progress::new(steps);
     let mut picture = None;
     for _ in 0..EPOCHS {
@@ -72,7 +76,7 @@ fn main() -> Result<()> {
             training.index_select(0, &Tensor::randperm(training.numel(), &Device::cpu())?)?;
         for rows in shuffled.split(BATCH as isize, 0)? {
             let (x, y) = pick(&rows)?;
-            let loss = cross_entropy(&model.forward(&x)?, &y, &Classes::default())?;
+            let loss = cross_entropy(&model.forward(&x)?, &y, &how)?;
             picture.get_or_insert_with(Picture::take);
             optimizer.zero_grad()?;
             loss.backward()?;

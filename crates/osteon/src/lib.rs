@@ -116,9 +116,9 @@ pub mod optim;
 
 pub use checkpoint::{load, load_with, save, save_with};
 pub use osteon_autograd::{
-    BatchNorm, Index, Indexing, Interpolation, MatrixNorm, Operand, PadMode, Reduce, Rounding,
-    Tensor, To, UniqueTensors, enable_grad, functional, inference_mode, is_grad_enabled,
-    is_inference_mode_enabled, manual_seed, no_grad, s,
+    BatchNorm, Index, Indexing, Interpolation, MatrixNorm, Operand, PadMode, Reduce, RngState,
+    Rounding, Tensor, To, UniqueTensors, enable_grad, functional, get_rng_state, inference_mode,
+    is_grad_enabled, is_inference_mode_enabled, manual_seed, no_grad, s, set_rng_state,
 };
 pub use osteon_io::{LoadOptions, SaveOptions};
 pub use osteon_memory::{Origin, Site, Storage};

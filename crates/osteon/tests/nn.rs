@@ -432,3 +432,50 @@ fn a_model_without_memory_has_shapes() -> Result<()> {
     assert!(memory::allocated(&Device::cpu()) < before + (1 << 20));
     Ok(())
 }
+
+#[test]
+fn masks_of_attention_join() -> Result<()> {
+    osteon::manual_seed(2);
+    let cpu = Device::cpu();
+    let attention = nn::MultiheadAttention::new(4, 2)?;
+    let x = Tensor::randn([3, 2, 4], DType::F32, &cpu)?; // three places, two in the batch
+    let f = false;
+    // By hand: behind its own place, the second key in the first text, and 1 → 0 for the first head alone.
+    let causal = [[f, true, true], [f, f, true], [f, f, f]];
+    let padding = [[f, true, f], [f, f, f]];
+    let mut heads = vec![vec![vec![f; 3]; 3]; 4]; // (batch · heads, queries, keys)
+    heads[0][1][0] = true;
+    let mut all = heads.clone();
+    for (n, head) in all.iter_mut().enumerate() {
+        for (q, row) in head.iter_mut().enumerate() {
+            for (k, hidden) in row.iter_mut().enumerate() {
+                *hidden |= causal[q][k] || padding[n / 2][k];
+            }
+        }
+    }
+    let (heads, all) = (Tensor::new(heads)?, Tensor::new(all)?);
+    let padding = Tensor::new(padding)?;
+    let expected = nn::Masks {
+        attn_mask: Some(&all),
+        ..nn::Masks::default()
+    };
+    // The second query of the first head may see nothing, and gets zeros.
+    let expected = attention.forward(&x, &x, &x, &expected)?;
+    let float = heads
+        .to(DType::F32)?
+        .masked_fill(&heads, f64::NEG_INFINITY)?;
+    for mask in [&heads, &float] {
+        let masks = nn::Masks {
+            attn_mask: Some(mask),
+            key_padding_mask: Some(&padding),
+            is_causal: true,
+        };
+        let got = attention.forward(&x, &x, &x, &masks)?;
+        assert!(got.isfinite()?.all()?.item::<bool>()?);
+        assert!(
+            got.allclose(&expected, 1e-5, 1e-6)?,
+            "{got} instead of {expected}"
+        );
+    }
+    Ok(())
+}

@@ -28,11 +28,21 @@ pub fn manual_seed(seed: u64) {
 }
 
 /// Where the stream of random numbers is, to draw the same ones again: PyTorch's `get_rng_state`.
+///
+/// ```
+/// # use osteon_spec::Device;
+/// use osteon_tensor::{View, get_rng_state, set_rng_state};
+/// let state = get_rng_state();
+/// let first = View::randperm(100, &Device::cpu())?;
+/// set_rng_state(state);
+/// assert!(first.equal(&View::randperm(100, &Device::cpu())?)?);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
 pub fn get_rng_state() -> RngState {
     *STREAM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Goes to a place of the stream of random numbers.
+/// Goes to a place of the stream of random numbers; see [`get_rng_state`].
 pub fn set_rng_state(state: RngState) {
     *STREAM.lock().unwrap_or_else(PoisonError::into_inner) = state;
 }

@@ -5,6 +5,7 @@ use osteon::{Device, Result, memory};
 use std::path::Path;
 
 /// A bar of so many steps on a terminal; elsewhere ten lines.
+#[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     steps: u64,
@@ -39,6 +40,7 @@ impl Progress {
 }
 
 /// What a step holds in memory, drawn when it holds most: after its forward pass.
+#[derive(Debug)]
 pub struct Picture(memory::MemoryMap);
 
 impl Picture {

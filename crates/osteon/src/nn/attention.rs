@@ -1,7 +1,8 @@
 //! Attention.
 
+use super::functional::{self, Attention, scaled_dot_product_attention};
 use super::module::built;
-use super::{Info, Layer, Linear, Module, Parts, functional, init, parameter};
+use super::{Info, Layer, Linear, Module, Parts, init, parameter};
 use crate::{DType, Error, Kind, Result, Tensor};
 
 /// Attention of several heads: PyTorch's `nn.MultiheadAttention`, with its names of parameters and its initial values.
@@ -96,7 +97,8 @@ impl MultiheadAttention {
         }
     }
 
-    /// What each query gathers from the values, by how its scores with the keys compare.
+    /// What each query gathers from the values, by how its scores with the keys compare. Nothing that grows with the
+    /// square of the length is kept for the backward pass; a query that may look at no key gets zeros.
     ///
     /// # Errors
     /// Shapes or masks that do not fit; out of memory.
@@ -117,10 +119,29 @@ impl MultiheadAttention {
         value: &Tensor,
         masks: &Masks<'_>,
     ) -> Result<Tensor> {
-        self.attend(query, key, value, masks).map(|(out, _)| out)
+        let _running = self.info.enter();
+        let [q, k, v] = self.heads(query, key, value)?;
+        let alone = masks.attn_mask.is_none() && masks.key_padding_mask.is_none();
+        let mask = if alone {
+            None
+        } else {
+            self.hidden(&q, &k, masks)?
+        };
+        let mask = match mask {
+            Some(mask) if mask.dtype() == DType::Bool => Some(mask.logical_not()?),
+            other => other,
+        };
+        let how = Attention {
+            mask: mask.as_ref(),
+            is_causal: masks.is_causal && alone,
+            dropout_p: self.dropped(),
+            ..Attention::default()
+        };
+        self.joined(&scaled_dot_product_attention(&q, &k, &v, &how)?)
     }
 
-    /// [`MultiheadAttention::forward`], and the weights of the keys for each query, averaged over the heads.
+    /// [`MultiheadAttention::forward`], and the weights of the keys for each query, averaged over the heads. The
+    /// weights are kept for the backward pass.
     ///
     /// # Errors
     /// As [`MultiheadAttention::forward`].
@@ -141,44 +162,59 @@ impl MultiheadAttention {
         value: &Tensor,
         masks: &Masks<'_>,
     ) -> Result<(Tensor, Tensor)> {
-        let (out, weights) = self.attend(query, key, value, masks)?;
+        let _running = self.info.enter();
+        let [q, k, v] = self.heads(query, key, value)?;
+        let scale = 1.0 / (q.size(-1)? as f64).sqrt();
+        let scores = q.mul(scale)?.matmul(&k.mT()?)?;
+        let scores = match self.hidden(&q, &k, masks)? {
+            None => scores,
+            Some(mask) if mask.dtype() == DType::Bool => {
+                scores.masked_fill(&mask, f64::NEG_INFINITY)?
+            }
+            Some(mask) => scores.add(&mask)?,
+        };
+        let weights = scores.softmax(-1)?;
+        let kept = functional::dropout(&weights, self.dropped(), true)?;
+        let out = self.joined(&kept.matmul(&v)?)?;
         Ok((out, weights.mean_dims([-3], false)?))
     }
 
-    /// The result, and the weights of each head.
+    /// The share of weights to drop now.
+    fn dropped(&self) -> f64 {
+        if self.info.is_training() {
+            self.dropout
+        } else {
+            0.0
+        }
+    }
+
+    /// Query, key and value through their matrices, as (…, heads, length, width of a head).
     #[track_caller]
-    fn attend(
-        &self,
-        query: &Tensor,
-        key: &Tensor,
-        value: &Tensor,
-        masks: &Masks<'_>,
-    ) -> Result<(Tensor, Tensor)> {
-        let _running = self.info.enter();
-        let named = |e: Error| e.op("MultiheadAttention");
-        let swaps = !self.batch_first && query.dim() == 3;
-        if !(2..=3).contains(&query.dim()) || [key, value].iter().any(|t| t.dim() != query.dim()) {
+    fn heads(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<[Tensor; 3]> {
+        let rank = query.dim();
+        if !(2..=3).contains(&rank) || [key, value].iter().any(|t| t.dim() != rank) {
             let shapes = [query, key, value].map(Tensor::shape);
             let message =
                 format!("expected 3 dims each, or 2 without a batch, got shapes {shapes:?}");
-            return Err(named(Error::new(Kind::Shape, message)));
+            return Err(Error::new(Kind::Shape, message).op("MultiheadAttention"));
         }
         let [q, k, v] = self.projected(query, key, value)?;
-        // (…, length, width) as (…, heads, length, width of a head).
-        let heads = |x: &Tensor| {
-            let x = if swaps { x.transpose(0, 1)? } else { x.clone() };
+        let swaps = rank == 3 && !self.batch_first;
+        let heads = |x: Tensor| {
+            let x = if swaps { x.transpose(0, 1)? } else { x };
             x.unflatten(-1, [self.heads as isize, -1])?
                 .transpose(-3, -2)
         };
-        let (q, k, v) = (heads(&q)?, heads(&k)?, heads(&v)?);
-        let scale = 1.0 / (q.size(-1)? as f64).sqrt();
-        let scores = q.mul(scale)?.matmul(&k.mT()?)?;
-        let weights = self.masked(scores, masks)?.softmax(-1)?;
-        let kept = functional::dropout(&weights, self.dropout, self.info.is_training())?;
-        let out = kept.matmul(&v)?.transpose(-3, -2)?;
+        Ok([heads(q)?, heads(k)?, heads(v)?])
+    }
+
+    /// The heads' results side by side, in the inputs' order of dims, through the last matrix.
+    #[track_caller]
+    fn joined(&self, out: &Tensor) -> Result<Tensor> {
+        let swaps = out.dim() == 4 && !self.batch_first;
+        let out = out.transpose(-3, -2)?;
         let out = if swaps { out.transpose(0, 1)? } else { out };
-        let out = self.out_proj.forward(&out.flatten(-2, -1)?)?;
-        Ok((out, weights))
+        self.out_proj.forward(&out.flatten(-2, -1)?)
     }
 
     /// Query, key and value through their matrices: by one product where they are one tensor.
@@ -203,38 +239,41 @@ impl MultiheadAttention {
         ])
     }
 
-    /// Scores `(…, heads, queries, keys)` with `-∞` where a query must not look.
+    /// All masks as one that broadcasts to (…, heads, queries, keys): true where a query must not look, or what is added
+    /// to scores.
     #[track_caller]
-    fn masked(&self, mut scores: Tensor, masks: &Masks<'_>) -> Result<Tensor> {
-        let hide = |scores: &Tensor, mask: &Tensor| {
-            if mask.dtype() == DType::Bool {
-                scores.masked_fill(mask, f64::NEG_INFINITY)
-            } else {
-                scores.add(mask)
-            }
+    fn hidden(&self, q: &Tensor, k: &Tensor, masks: &Masks<'_>) -> Result<Option<Tensor>> {
+        let mut all: Option<Tensor> = None;
+        let mut hide = |mask: Tensor| -> Result<()> {
+            let is_bool = |t: &Tensor| t.dtype() == DType::Bool;
+            all = Some(match all.take() {
+                None => mask,
+                Some(other) if is_bool(&other) && is_bool(&mask) => other.logical_or(&mask)?,
+                Some(other) if is_bool(&mask) => other.masked_fill(&mask, f64::NEG_INFINITY)?,
+                Some(other) if is_bool(&other) => mask.masked_fill(&other, f64::NEG_INFINITY)?,
+                Some(other) => other.add(&mask)?,
+            });
+            Ok(())
         };
         if masks.is_causal {
-            let shape = [scores.size(-2)?, scores.size(-1)?];
-            let behind = Tensor::ones(shape, DType::Bool, &scores.device())?.triu(1)?;
-            scores = hide(&scores, &behind)?;
+            let shape = [q.size(-2)?, k.size(-2)?];
+            hide(Tensor::ones(shape, DType::Bool, &q.device())?.triu(1)?)?;
         }
         if let Some(mask) = masks.attn_mask {
-            let mask = match mask.dim() {
-                3 if scores.dim() == 4 => mask.unflatten(0, [-1, self.heads as isize])?,
+            hide(match mask.dim() {
+                3 if q.dim() == 4 => mask.unflatten(0, [-1, self.heads as isize])?,
                 _ => mask.clone(),
-            };
-            scores = hide(&scores, &mask)?;
+            })?;
         }
         if let Some(mask) = masks.key_padding_mask {
-            let mask = mask.unsqueeze(-2)?.unsqueeze(-2)?;
-            let mask = if scores.dim() == 3 {
-                mask.squeeze_dims([0])?
+            let mask = mask.unsqueeze(-2)?;
+            hide(if q.dim() == 4 {
+                mask.unsqueeze(-2)?
             } else {
                 mask
-            };
-            scores = hide(&scores, &mask)?;
+            })?;
         }
-        Ok(scores)
+        Ok(all)
     }
 }
 
