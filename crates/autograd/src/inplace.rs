@@ -5,7 +5,7 @@ use crate::arithmetic::filled;
 use crate::graph::mode::enable_grad;
 use crate::graph::{Recorder, erased, rule, two};
 use crate::{Operand, Tensor};
-use osteon_memory::{Storage, here};
+use osteon_memory::{Storage, attribute, here};
 use osteon_spec::{Error, Kind, Result, Scalar};
 
 impl Tensor {
@@ -228,11 +228,12 @@ impl Tensor {
         look: impl FnOnce(&Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         self.check_writable_in_graph().map_err(|e| e.op(op))?;
+        let look = || attribute(here(), || look(self));
         // A tensor without history is no view made inside `no_grad`, wherever it is turned.
         let view = if self.requires_grad() {
-            look(self)
+            look()
         } else {
-            enable_grad(|| look(self))
+            enable_grad(look)
         };
         let view = view.map_err(|e| e.op(op))?;
         view.storage().record_write(op, here());
