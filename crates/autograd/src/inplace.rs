@@ -228,7 +228,8 @@ impl Tensor {
         look: impl FnOnce(&Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         self.check_writable_in_graph().map_err(|e| e.op(op))?;
-        let look = || attribute(here(), || look(self));
+        let site = here();
+        let look = || attribute(site, || look(self));
         // A tensor without history is no view made inside `no_grad`, wherever it is turned.
         let view = if self.requires_grad() {
             look()
@@ -236,7 +237,7 @@ impl Tensor {
             enable_grad(look)
         };
         let view = view.map_err(|e| e.op(op))?;
-        view.storage().record_write(op, here());
+        view.storage().record_write(op, site);
         *self = view;
         Ok(())
     }

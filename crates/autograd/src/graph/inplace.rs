@@ -36,11 +36,13 @@ impl Recorder {
             return run();
         }
         check_target(target).map_err(|e| e.op(op))?;
-        let mut recorder = Recorder::new(op, site, inputs)?;
-        before(&mut recorder)?;
-        run()?;
-        let rule = rule(&mut recorder)?;
-        recorder.rewrite(target, Box::new(rule))
+        attribute(site, || {
+            let mut recorder = Recorder::new(op, site, inputs)?;
+            before(&mut recorder)?;
+            run()?;
+            let rule = rule(&mut recorder)?;
+            recorder.rewrite(target, Box::new(rule))
+        })
     }
 
     /// Makes this node the history of `target`, and of its base where it is a view.

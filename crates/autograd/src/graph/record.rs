@@ -5,7 +5,7 @@ use super::saved::Saved;
 use super::view::{INFERENCE, is_differentiable};
 use super::{Edge, Geometry, Input, Node, Rule};
 use crate::Tensor;
-use osteon_memory::Site;
+use osteon_memory::{Site, attribute};
 use osteon_spec::Result;
 use osteon_tensor::View;
 use smallvec::{SmallVec, smallvec};
@@ -38,9 +38,11 @@ pub(crate) fn record<'a, R: Rule + 'static>(
     if !wanted(inputs) || !is_differentiable(out.dtype()) {
         return Ok(Tensor::from_view(out));
     }
-    let mut recorder = Recorder::new(out.op(), out.site(), inputs)?;
-    let rule = rule(&mut recorder, &out)?;
-    recorder.finish(out, rule)
+    attribute(out.site(), || {
+        let mut recorder = Recorder::new(out.op(), out.site(), inputs)?;
+        let rule = rule(&mut recorder, &out)?;
+        recorder.finish(out, rule)
+    })
 }
 
 /// Whether an operation on these is recorded.
