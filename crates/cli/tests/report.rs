@@ -228,7 +228,7 @@ fn reports_of_the_library() {
             ["step", "complete"],
         ),
         (
-            copies::summary().to_json().to_string(),
+            copies::summary().to_json().unwrap(),
             "Copies by line",
             ["3.91 KiB", "crates/cli/tests/report.rs"],
         ),

@@ -117,14 +117,21 @@ impl Report {
         }
     }
 
-    fn print(&self, out: &mut Out, all: bool, screen: Screen, lang: Lang) -> std::io::Result<()> {
+    fn print(
+        &self,
+        out: &mut Out,
+        all: bool,
+        screen: Screen,
+        lang: Lang,
+    ) -> std::result::Result<(), Failure> {
         match self {
             Report::Timeline(timeline) => {
-                timeline::sheet(timeline, lang).print(out, all, screen, lang)
+                timeline::sheet(timeline, lang)?.print(out, all, screen, lang)?;
             }
-            Report::Drawn(drawn) => drawn.print(out, all, screen, lang),
-            Report::Sheet(sheet) => sheet.print(out, all, screen, lang),
+            Report::Drawn(drawn) => drawn.print(out, all, screen, lang)?,
+            Report::Sheet(sheet) => sheet.print(out, all, screen, lang)?,
         }
+        Ok(())
     }
 
     fn draw(&self, html: &Path, lang: Lang) -> Result<()> {

@@ -3,8 +3,9 @@
 use super::sheet::{Column, Sheet, Table, time};
 use crate::lang::{Lang, Text};
 use crate::term::grouped;
+use osteon::Result;
 use osteon::memory::bytes;
-use osteon::memory::timeline::{DeviceFigures, Stay, Text as Name, Timeline};
+use osteon::memory::timeline::{DeviceFigures, LineSum, Text as Name, Timeline};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ struct Teller<'a> {
     lang: Lang,
 }
 
-pub fn sheet(timeline: &Timeline, lang: Lang) -> Sheet {
+pub fn sheet(timeline: &Timeline, lang: Lang) -> Result<Sheet> {
     let teller = Teller { timeline, lang };
     let mut sheet = Sheet {
         title: timeline.title.clone(),
@@ -31,26 +32,25 @@ pub fn sheet(timeline: &Timeline, lang: Lang) -> Sheet {
         tables: vec![],
     };
     for (number, device) in timeline.devices.iter().enumerate() {
-        let stays: Vec<_> = (timeline.storages.iter())
-            .filter(|s| s.device as usize == number)
-            .collect();
         // Nothing ever was on it.
-        if stays.is_empty() {
+        if !timeline
+            .storages
+            .iter()
+            .any(|s| s.device as usize == number)
+        {
             continue;
         }
         sheet.figures.extend(teller.device(device));
         let named = |words| format!("{} {}", device.device, teller.word(words));
         if let Some(at) = device.peak.time {
-            let there = |s: &&&Stay| s.from <= at && s.to.is_none_or(|to| at < to);
-            let at_peak = stays.iter().filter(there).copied();
+            let at_peak = timeline.by_line(timeline.live_at(number, at))?;
             sheet.tables.push(teller.by_line(named(AT_PEAK), at_peak));
         }
-        let stayed = stays.iter().filter(|s| !s.before && s.to.is_none());
-        let stayed = teller.by_line(named(STAYED), stayed.copied());
-        sheet.tables.push(stayed);
+        let stayed = timeline.by_line(timeline.stayed(number))?;
+        sheet.tables.push(teller.by_line(named(STAYED), stayed));
     }
     sheet.tables.push(teller.copies());
-    sheet
+    Ok(sheet)
 }
 
 impl Teller<'_> {
@@ -113,26 +113,12 @@ impl Teller<'_> {
         ]
     }
 
-    /// Stays summed by the line that made them and their label, whatever its numbers; most bytes first.
-    fn by_line<'s>(&self, name: String, stays: impl Iterator<Item = &'s Stay>) -> Table {
-        let mut sums: HashMap<_, (u64, u64, Name)> = HashMap::new();
-        for s in stays {
-            let label = without_numbers(self.timeline.text(s.label));
-            let (n, sum, newest) = sums.entry((s.op, s.site, label)).or_default();
-            *n += 1;
-            *sum = sum.saturating_add(s.size);
-            *newest = s.label;
-        }
-        let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.sort_by(|(a, x), (b, y)| (Reverse((x.1, x.0)), a).cmp(&(Reverse((y.1, y.0)), b)));
-        let rows = sums
-            .into_iter()
-            .map(|((op, site, label), (n, sum, newest))| {
-                let label = if n == 1 { self.name(newest) } else { label };
-                let numbers = [bytes(sum).to_string(), grouped(n)];
-                let words = [self.name(op), self.name(site), label];
-                numbers.into_iter().chain(words).collect()
-            });
+    fn by_line(&self, name: String, sums: Vec<LineSum>) -> Table {
+        let rows = sums.into_iter().map(|s| {
+            let numbers = [bytes(s.bytes).to_string(), grouped(s.storages)];
+            let words = [self.name(s.op), self.name(s.site), s.label];
+            numbers.into_iter().chain(words).collect()
+        });
         Table {
             name,
             columns: self.columns(
@@ -175,17 +161,4 @@ impl Teller<'_> {
         let texts = texts.iter().map(|&w| Column::text(&self.word(w)));
         numbers.chain(texts).collect()
     }
-}
-
-/// `layers.12.weight` as `layers.*.weight`.
-fn without_numbers(label: &str) -> String {
-    let mut out = String::with_capacity(label.len());
-    for c in label.chars() {
-        if !c.is_ascii_digit() {
-            out.push(c);
-        } else if !out.ends_with('*') {
-            out.push('*');
-        }
-    }
-    out
 }

@@ -9,10 +9,12 @@ mod recording;
 mod replay;
 mod rows;
 pub(crate) mod spool;
+mod text;
 
 pub use budget::{Budget, OverBudget};
 pub use recording::{Recording, record};
 pub use rows::{CopySpan, Moment, SegmentSpan, Stay, Text, ViewSpan, Write};
+pub use text::LineSum;
 
 use crate::picture::Lang;
 use osteon_spec::{Error, Kind, Result};
