@@ -30,7 +30,7 @@ fn names_are_joined_and_end_with_their_guards() {
     assert_eq!(here(), "encoder");
     drop(outer);
     assert_eq!(here(), "");
-    assert_eq!(&*ScopeId::ROOT.path(), "");
+    assert_eq!(ScopeId::ROOT.path(), "");
 }
 
 proptest! {
