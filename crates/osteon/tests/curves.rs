@@ -126,7 +126,7 @@ fn a_graph_is_told_apart_by_module() -> Result<()> {
     let scores = model.forward(&x)?;
     let map = memory::map();
     let inside = |path: &str| {
-        let storages = map.storages.iter().filter(|s| &*s.scope.path() == path);
+        let storages = map.storages.iter().filter(|s| s.scope.path() == path);
         storages.map(|s| s.nbytes).sum::<usize>()
     };
     // Results of linear1 (2 · 16 letters, 4 · 32 wide) and of attention's softmax (2 · 4 heads, 16 · 16), kept for backward.
