@@ -71,7 +71,8 @@ impl Index {
     /// The indices may be read.
     unsafe fn for_each_block(&self, range: Range<usize>, mut f: impl FnMut(usize, &[i64])) {
         let operand = Operand::input(self.ptr, self.plan.clone(), self.dtype, DType::I64);
-        let mut staging = Staging::NEW;
+        let mut block = Block::NEW;
+        let mut staging = Staging::new(&mut block);
         let mut scratch = Block::NEW;
         let mut values = [0i64; BLOCK];
         for start in range.clone().step_by(BLOCK) {

@@ -218,7 +218,8 @@ impl<'a, const N: usize> Walk<'a, N> {
             });
             return;
         }
-        let mut staging = [const { Staging::NEW }; N];
+        let mut blocks = [const { Block::NEW }; N];
+        let mut staging = blocks.each_mut().map(Staging::new);
         let mut scratch = Block::NEW;
         let run = self.plan.inner().size;
         let mut start = range.start;

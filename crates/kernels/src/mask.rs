@@ -22,7 +22,8 @@ unsafe fn for_each_block(
         dtype
     };
     let operand = Operand::input(ptr, plan.clone(), own, DType::Bool);
-    let mut staging = Staging::NEW;
+    let mut block = Block::NEW;
+    let mut staging = Staging::new(&mut block);
     let mut scratch = Block::NEW;
     for start in (0..plan.numel()).step_by(BLOCK) {
         let part = start..plan.numel().min(start + BLOCK);

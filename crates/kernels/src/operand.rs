@@ -26,21 +26,24 @@ impl Block {
 
 /// An operand's block, and the one element that fills it, so that the next part need not fill it
 /// again.
-pub(crate) struct Staging {
-    block: Block,
+pub(crate) struct Staging<'a> {
+    /// Elsewhere, because something that is uninitialised only in part may be made as zeros, all of it.
+    block: &'a mut Block,
     constant: Option<(*mut u8, usize)>,
 }
 
-impl Staging {
-    pub(crate) const NEW: Staging = Staging {
-        block: Block::NEW,
-        constant: None,
-    };
+impl Staging<'_> {
+    pub(crate) fn new(block: &mut Block) -> Staging<'_> {
+        Staging {
+            block,
+            constant: None,
+        }
+    }
 
     /// The block, for other uses.
     pub(crate) fn block(&mut self) -> &mut Block {
         self.constant = None;
-        &mut self.block
+        self.block
     }
 }
 
@@ -119,7 +122,7 @@ impl Operand {
     pub(crate) unsafe fn load(
         &self,
         part: &Range<usize>,
-        staging: &mut Staging,
+        staging: &mut Staging<'_>,
         scratch: &mut Block,
     ) -> *mut u8 {
         let len = part.len();

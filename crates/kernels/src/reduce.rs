@@ -404,7 +404,8 @@ impl<'a> Walk<'a> {
         // SAFETY: for the whole body: the caller's contract.
         unsafe {
             (fold.clear)([accs], part.len(), &fold.params);
-            let mut staging = Staging::NEW;
+            let mut block = Block::NEW;
+            let mut staging = Staging::new(&mut block);
             if self.is_across {
                 let mut row = self
                     .reducer
@@ -433,7 +434,7 @@ impl<'a> Walk<'a> {
         run: &Operand,
         elements: Range<usize>,
         acc: *mut u8,
-        staging: &mut Staging,
+        staging: &mut Staging<'_>,
     ) {
         let fold = &self.reducer.fold;
         // SAFETY: for the whole body: the caller's contract.
@@ -470,7 +471,7 @@ impl<'a> Walk<'a> {
         part: &Range<usize>,
         elements: Range<usize>,
         accs: *mut u8,
-        staging: &mut Staging,
+        staging: &mut Staging<'_>,
     ) {
         let fold = &self.reducer.fold;
         // SAFETY: for the whole body: the caller's contract.

@@ -86,7 +86,8 @@ impl Scan<'_> {
                 .output(k, self.outs[k], self.line.select([k + 1]));
             output.zip(self.outs[k])
         });
-        let (mut staging, mut scratch) = (Staging::NEW, Block::NEW);
+        let (mut block, mut scratch) = (Block::NEW, Block::NEW);
+        let mut staging = Staging::new(&mut block);
         let (mut acc, mut states) = (Accumulators::<1>::NEW, Accumulators::<WIDE>::NEW);
         self.starts
             .for_each_run_in(part.clone(), |offsets, len, strides| {
@@ -133,7 +134,8 @@ impl Scan<'_> {
                 .output(k, self.outs[k], self.starts.select([k + 1]));
             output.zip(self.outs[k])
         });
-        let (mut staging, mut scratch) = (Staging::NEW, Block::NEW);
+        let (mut block, mut scratch) = (Block::NEW, Block::NEW);
+        let mut staging = Staging::new(&mut block);
         let mut accs = Accumulators::<WIDE>::NEW;
         // SAFETY: there is room for a part's accumulators.
         unsafe { (fold.clear)([accs.ptr()], part.len(), &fold.params) };

@@ -9,9 +9,10 @@ pub(crate) use ternary::ternary;
 pub(crate) use unary::unary;
 
 use crate::graph::{Back, Grads, Recorder, Rule};
+use crate::pointwise::pairwise;
 use crate::{Operand, Tensor};
 use osteon_spec::{Category, DType, Error, Kind, Result, Scalar};
-use osteon_tensor::View;
+use osteon_tensor::{BinaryOp, View};
 use smallvec::SmallVec;
 
 /// What a derivative looks at beside the gradient: a set of operands and the result.
@@ -138,6 +139,11 @@ impl Seen<'_> {
         self.kept(OUT)
     }
 
+    /// A derivative that one pass computes from the gradient and `at`, with the operation's numbers.
+    pub fn fused(&self, name: &'static str, op: BinaryOp, at: &Tensor) -> Result<Tensor> {
+        pairwise(name, op, &self.g, at, self.numbers)
+    }
+
     /// The first operand or the result, whichever was saved.
     pub fn x_or_out(&self) -> Result<Tensor> {
         if self.saved & OUT == 0 {
@@ -165,11 +171,6 @@ impl Seen<'_> {
             Scalar::UInt(u) => u as f64,
             Scalar::Float(x) | Scalar::Complex(x, _) => x,
         }
-    }
-
-    /// All these numbers.
-    pub fn numbers(&self) -> &[Scalar] {
-        self.numbers
     }
 }
 

@@ -11,9 +11,7 @@ use std::f64::consts::PI;
 /// The derivative of an operation that is linear in its first operand: itself. In complex numbers it holds conjugates.
 macro_rules! again {
     ($op:ident) => {
-        part(Y, |s| {
-            pairwise(s.name(), B::$op, &s.g, &s.y()?.conj()?, s.numbers())
-        })
+        part(Y, |s| s.fused(s.name(), B::$op, &s.y()?.conj()?))
     };
 }
 
@@ -138,10 +136,10 @@ pub(crate) fn binary(op: B) -> [Part; 2] {
             }),
         ],
         B::Gate => [
-            part(Y, |s| pairwise("glu", B::Gate, &s.g, &s.y()?, &[])),
+            part(Y, |s| s.fused("glu_backward", B::Gate, &s.y()?)),
             part(X | Y, |s| {
                 pairwise(
-                    "glu",
+                    "glu_backward",
                     B::SigmoidGrad,
                     &s.g.mul(&s.x()?)?,
                     &s.y()?.sigmoid()?,
@@ -221,7 +219,8 @@ pub(crate) fn binary(op: B) -> [Part; 2] {
             again!(HardswishGrad),
             part(X | Y, |s| {
                 let inside = [(-3.0).into(), 3.0.into()];
-                pairwise("hardswish", B::Within, &s.g, &s.y()?, &inside)?.mul(&s.x()?.div(3)?)
+                pairwise("hardswish_backward", B::Within, &s.g, &s.y()?, &inside)?
+                    .mul(&s.x()?.div(3)?)
             }),
         ],
     }

@@ -58,7 +58,7 @@ fn clamped(s: &Seen<'_>) -> Result<Tensor> {
     let (low, high) = match (s.operand(Y)?, s.operand(Z)?) {
         (Value::Number(low), Value::Number(high)) => {
             return Pointwise {
-                name: "clamp",
+                name: "clamp_backward",
                 op: Op::Binary(BinaryOp::Within),
                 compute: Compute::Promoted,
                 operands: [(&s.g).into(), (&x).into()],

@@ -42,7 +42,7 @@ pub(crate) fn unary(op: U, numbers: &[Scalar], in_place: bool) -> Part {
         U::Atan => part(X, |s| s.g.div(&s.x()?.square()?.add(1)?.conj()?)),
         U::Sinh => part(X, |s| s.g.mul(&s.x()?.cosh()?.conj()?)),
         U::Cosh => part(X, |s| s.g.mul(&s.x()?.sinh()?.conj()?)),
-        U::Tanh => part(OUT, |s| pairwise("tanh", B::TanhGrad, &s.g, &s.out()?, &[])),
+        U::Tanh => part(OUT, |s| s.fused("tanh_backward", B::TanhGrad, &s.out()?)),
         U::Asinh => part(X, |s| s.g.mul(&s.x()?.square()?.add(1)?.rsqrt()?.conj()?)),
         U::Acosh => part(X, acosh),
         U::Atanh => part(X, |s| s.g.div(&one_minus_square(s)?.conj()?)),
@@ -59,41 +59,36 @@ pub(crate) fn unary(op: U, numbers: &[Scalar], in_place: bool) -> Part {
         U::Logit => part(X, logit),
         U::NanToNum => part(X, |s| s.g.r#where(&s.x()?.isfinite()?, 0)),
         U::Relu => part(OUT, |s| {
-            pairwise("relu", B::ThresholdGrad, &s.g, &s.out()?, &[0.0.into()])
-        }),
-        U::Sigmoid => part(OUT, |s| {
-            pairwise("sigmoid", B::SigmoidGrad, &s.g, &s.out()?, &[])
-        }),
-        U::Hardtanh => part(x_or_out, |s| {
+            let y = s.out()?;
             pairwise(
-                "hardtanh",
-                B::HardtanhGrad,
-                &s.g,
-                &s.x_or_out()?,
-                s.numbers(),
-            )
-        }),
-        U::Hardsigmoid => part(X, |s| {
-            let inside = [(-3.0).into(), 3.0.into()];
-            pairwise("hardsigmoid", B::Within, &s.g, &s.x()?, &inside)?.mul(1.0 / 6.0)
-        }),
-        U::Hardswish => part(X, |s| {
-            pairwise("hardswish", B::HardswishGrad, &s.g, &s.x()?, &[])
-        }),
-        U::Hardshrink => part(X, |s| {
-            pairwise("hardshrink", B::HardshrinkGrad, &s.g, &s.x()?, s.numbers())
-        }),
-        U::Softshrink => part(X, |s| {
-            pairwise("softshrink", B::HardshrinkGrad, &s.g, &s.x()?, s.numbers())
-        }),
-        U::Threshold => part(X, |s| {
-            pairwise(
-                "threshold",
+                "threshold_backward",
                 B::ThresholdGrad,
                 &s.g,
-                &s.x()?,
-                &s.numbers()[..1],
+                &y,
+                &[0.0.into()],
             )
+        }),
+        U::Sigmoid => part(OUT, |s| {
+            s.fused("sigmoid_backward", B::SigmoidGrad, &s.out()?)
+        }),
+        U::Hardtanh => part(x_or_out, |s| {
+            s.fused("hardtanh_backward", B::HardtanhGrad, &s.x_or_out()?)
+        }),
+        U::Hardsigmoid => part(X, |s| {
+            let (x, inside) = (s.x()?, [(-3.0).into(), 3.0.into()]);
+            pairwise("hardsigmoid_backward", B::Within, &s.g, &x, &inside)?.mul(1.0 / 6.0)
+        }),
+        U::Hardswish => part(X, |s| {
+            s.fused("hardswish_backward", B::HardswishGrad, &s.x()?)
+        }),
+        U::Hardshrink => part(X, |s| {
+            s.fused("hardshrink_backward", B::HardshrinkGrad, &s.x()?)
+        }),
+        U::Softshrink => part(X, |s| {
+            s.fused("softshrink_backward", B::HardshrinkGrad, &s.x()?)
+        }),
+        U::Threshold => part(X, |s| {
+            s.fused("threshold_backward", B::ThresholdGrad, &s.x()?)
         }),
         // A negative slope does not keep signs, so that the result does not tell them.
         U::LeakyRelu if matches!(numbers, [Scalar::Float(slope)] if *slope < 0.0) => {
@@ -101,22 +96,20 @@ pub(crate) fn unary(op: U, numbers: &[Scalar], in_place: bool) -> Part {
         }
         U::LeakyRelu => part(x_or_out, leaky_relu),
         U::Elu if in_place => part(OUT, |s| {
-            pairwise("elu", B::EluGradOfResult, &s.g, &s.out()?, s.numbers())
+            s.fused("elu_backward", B::EluGradOfResult, &s.out()?)
         }),
-        U::Elu => part(X, |s| {
-            pairwise("elu", B::EluGrad, &s.g, &s.x()?, s.numbers())
-        }),
-        U::Gelu => part(X, |s| pairwise("gelu", B::GeluGrad, &s.g, &s.x()?, &[])),
+        U::Elu => part(X, |s| s.fused("elu_backward", B::EluGrad, &s.x()?)),
+        U::Gelu => part(X, |s| s.fused("gelu_backward", B::GeluGrad, &s.x()?)),
         U::GeluTanh => part(X, |s| {
-            pairwise("gelu_tanh", B::GeluTanhGrad, &s.g, &s.x()?, &[])
+            s.fused("gelu_tanh_backward", B::GeluTanhGrad, &s.x()?)
         }),
-        U::Silu => part(X, |s| pairwise("silu", B::SiluGrad, &s.g, &s.x()?, &[])),
-        U::Mish => part(X, |s| pairwise("mish", B::MishGrad, &s.g, &s.x()?, &[])),
+        U::Silu => part(X, |s| s.fused("silu_backward", B::SiluGrad, &s.x()?)),
+        U::Mish => part(X, |s| s.fused("mish_backward", B::MishGrad, &s.x()?)),
         U::Softplus => part(X, |s| {
-            pairwise("softplus", B::SoftplusGrad, &s.g, &s.x()?, s.numbers())
+            s.fused("softplus_backward", B::SoftplusGrad, &s.x()?)
         }),
         U::LogSigmoid => part(X, |s| {
-            pairwise("logsigmoid", B::Gate, &s.g, &s.x()?.neg()?, &[])
+            s.fused("log_sigmoid_backward", B::Gate, &s.x()?.neg()?)
         }),
         U::Sign | U::Floor | U::Ceil | U::Round | U::RoundDecimals | U::Trunc => zero(NOTHING),
         // Of truth values: in place, what was there before is lost.
@@ -217,11 +210,5 @@ fn logit(s: &Seen<'_>) -> Result<Tensor> {
 }
 
 fn leaky_relu(s: &Seen<'_>) -> Result<Tensor> {
-    pairwise(
-        "leaky_relu",
-        B::LeakyReluGrad,
-        &s.g,
-        &s.x_or_out()?,
-        s.numbers(),
-    )
+    s.fused("leaky_relu_backward", B::LeakyReluGrad, &s.x_or_out()?)
 }
