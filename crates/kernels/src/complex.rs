@@ -48,7 +48,8 @@ pub(crate) use quotient;
 
 /// Numbers with complex powers.
 pub(crate) trait Power: Copy {
-    /// `x^y` as `exp(y · log(x))`, in the numbers' own precision, as C++ and PyTorch have it; 0 to a positive power is 0.
+    /// `x^y` as `exp(y · log(x))`, in the numbers' own precision, as C++ and PyTorch have it; 0 to a power with a positive
+    /// real part is 0, and everything to the power of 0 is 1.
     fn power(self, y: Self) -> Self;
 }
 
@@ -56,12 +57,12 @@ macro_rules! power {
     ($($ty:ty)*) => { $(
         impl Power for num_complex::Complex<$ty> {
             fn power(self, y: Self) -> Self {
-                if self.re == 0.0 && self.im == 0.0 && y.im == 0.0 && y.re > 0.0 {
-                    return self * 0.0;
+                if y.re == 0.0 && y.im == 0.0 {
+                    return Self::new(1.0, 0.0);
                 }
                 let log = num_complex::Complex::new(self.norm().ln(), self.arg());
                 let p = num_complex::Complex::new(y.re * log.re - y.im * log.im, y.re * log.im + y.im * log.re);
-                num_complex::Complex::from_polar(p.re.exp(), p.im)
+                p.exp()
             }
         }
     )* };
