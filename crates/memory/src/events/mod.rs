@@ -31,6 +31,7 @@ pub use summary::{CopySite, CopySummary};
 
 use crate::scope::ScopeId;
 use crate::storage::{Site, Storage};
+use crate::text::try_string;
 use crate::timeline::spool;
 
 /// Enters that a storage, or a tensor on it, got a label.
@@ -96,8 +97,10 @@ pub(crate) fn step(number: u64) {
 /// Enters that an allocation failed.
 #[cold]
 pub(crate) fn out_of_memory(nbytes: usize, op: &'static str, site: Site) {
+    // Where the heap is full as well, a mark without its text says enough.
     if spool::is_on() {
-        spool::mark("oom", &format!("{op} at {site}"), Some(nbytes as u64));
+        let text = try_string(format_args!("{op} at {site}")).unwrap_or_default();
+        spool::mark("oom", &text, Some(nbytes as u64));
     }
     note(Entry {
         kind: Kind::OutOfMemory,

@@ -46,7 +46,7 @@ pub enum EventKind {
     Scope,
     /// A scope ended.
     ScopeEnd(ScopeId),
-    /// A step began: its number.
+    /// A step ended: its number.
     Step(u64),
 }
 

@@ -396,7 +396,7 @@ impl Storage {
     }
 
     /// The live tensors on these bytes, oldest first, as they are at one instant; none where there is no memory
-    /// for the list. [`holders`](crate::holders) tells what else keeps the bytes.
+    /// for the list. [`holders`](fn@crate::holders) tells what else keeps the bytes.
     pub fn tensors(&self) -> Vec<TensorInfo> {
         let watched = self.0.watched(Seat::info);
         watched.map(|w| w.tensors).unwrap_or_default()
