@@ -393,3 +393,59 @@ fn what_pytorch_saves_is_saved() -> Result<()> {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
+
+/// The gradient of the sum of `of(x)`.
+fn slope(x: &Tensor, of: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let x = x.copy()?;
+    x.requires_grad_(true)?;
+    of(&x)?.sum()?.backward()?;
+    Ok(x.grad().expect("a gradient"))
+}
+
+#[test]
+fn where_pytorch_has_other_gradients_or_none() -> Result<()> {
+    let x = Tensor::new([2.5, -1.0])?;
+    assert_eq!(slope(&x, |x| x.floor_divide(2))?.to_vec::<f64>()?, [0.0; 2]);
+    let lost = slope(&x, |x| {
+        let y = x.mul(2)?;
+        y.logical_and_(&y.detach()?)?;
+        Ok(y)
+    })?;
+    assert_eq!(lost.to_vec::<f64>()?, [0.0; 2]);
+    let (zero, one) = (
+        Tensor::new([0.0])?.cdouble()?,
+        Tensor::new([1.0])?.cdouble()?,
+    );
+    let rise = slope(&zero, |x| x.pow(&one)?.real())?;
+    assert_eq!(numbers(&rise)?, [1.0, 0.0]);
+    let refused = slope(&x, |x| x.heaviside(x)).unwrap_err().to_string();
+    assert!(refused.contains("heaviside has no derivative"), "{refused}");
+    Ok(())
+}
+
+#[test]
+fn gradients_have_the_dtype_and_shape_of_what_they_are_of() -> Result<()> {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::C64] {
+        let x = Tensor::new([[0.5, 2.0], [1.0, -1.5]])?.to(dtype)?;
+        let wide = Tensor::new([3.0, 4.0])?;
+        let scale = Tensor::new(0.25)?;
+        for t in [&x, &wide, &scale] {
+            t.requires_grad_(true)?;
+        }
+        let y = x.mul(&wide)?.add_scaled(&scale, 2)?.div(&x)?.mul(1.5)?;
+        y.abs()?.sum()?.backward()?;
+        for t in [&x, &wide, &scale] {
+            let g = t.grad().expect("a gradient");
+            assert_eq!((g.dtype(), g.shape()), (t.dtype(), t.shape()));
+        }
+        // |(3 x + 0.5) / x · 1.5|' by 0.25 is 3 / |x|, with a sign.
+        let signs = [1.0, 1.0, 1.0, -1.0];
+        let by_hand: f64 = [0.5, 2.0, 1.0, 1.5]
+            .iter()
+            .zip(signs)
+            .map(|(x, s)| s * 3.0 / x)
+            .sum();
+        assert!((scale.grad().expect("a gradient").item::<f64>()? - by_hand).abs() < 0.1);
+    }
+    Ok(())
+}
