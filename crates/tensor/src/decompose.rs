@@ -40,8 +40,14 @@ impl Batch {
             )
             .op(op));
         }
+        // Matrices without elements may be more than can be counted, and have no values either.
+        let count = if view.numel() == 0 {
+            0
+        } else {
+            batch.iter().product()
+        };
         Ok(Batch {
-            count: batch.iter().product(),
+            count,
             rows: *rows,
             columns: *columns,
         })
@@ -105,8 +111,11 @@ impl View {
         T: Number + ComplexField<RealField = f64>,
     {
         let batch = Batch::of(self, op)?;
-        let (mut values, mut left, mut right) =
-            (Vec::<f64>::new(), Vec::<T>::new(), Vec::<T>::new());
+        let rank = batch.rows.min(batch.columns);
+        let room = if vectors { batch.count * rank } else { 0 };
+        let mut values: Vec<f64> = reserved(batch.count * rank, op)?;
+        let mut left: Vec<T> = reserved(room * batch.rows, op)?;
+        let mut right: Vec<T> = reserved(room * batch.columns, op)?;
         let matrices = batch.matrices::<T>(self, op)?;
         for m in matrices.into_iter().filter(|m| !m.is_empty()) {
             let svd = m
@@ -119,24 +128,15 @@ impl View {
                 Error::new(Kind::Value, what).op(op)
             })?;
             values.extend(svd.singular_values.iter());
-            // The library keeps columns together, views rows.
-            left.extend(
-                svd.u
-                    .iter()
-                    .flat_map(|u| u.transpose().data.as_vec().clone()),
-            );
-            right.extend(
-                svd.v_t
-                    .iter()
-                    .flat_map(|v| v.transpose().data.as_vec().clone()),
-            );
+            left.extend(svd.u.iter().flat_map(in_rows));
+            right.extend(svd.v_t.iter().flat_map(in_rows));
         }
         let of_shape = |dims: &[usize]| {
             let mut shape = Dims::from_slice(&self.shape()[..self.dim() - 2]);
             shape.extend_from_slice(dims);
             shape
         };
-        let (rank, device) = (batch.rows.min(batch.columns), self.device());
+        let device = self.device();
         let [u, v] = match vectors {
             true => [[batch.rows, rank], [rank, batch.columns]],
             false => [[0, 0]; 2],
@@ -180,6 +180,11 @@ with_out! { to;
     }
 }
 
+/// The elements row after row.
+fn in_rows<T: ComplexField>(m: &DMatrix<T>) -> impl Iterator<Item = T> + '_ {
+    (0..m.nrows()).flat_map(move |i| (0..m.ncols()).map(move |j| m[(i, j)].clone()))
+}
+
 /// The elements of the inverses, column after column.
 #[track_caller]
 fn inverses<T: ComplexField>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Result<Vec<T>> {
@@ -192,4 +197,33 @@ fn inverses<T: ComplexField>(matrices: Vec<DMatrix<T>>, op: &'static str) -> Res
         elements.extend(inverse.iter().cloned());
     }
     Ok(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use osteon_spec::Device;
+
+    #[test]
+    fn parts_multiply_to_the_matrix() {
+        let elements = [3.0, 1.0, -2.0, 0.5, 4.0, 1.5];
+        let a = View::from_slice(&elements, &[2, 3], &Device::cpu()).unwrap();
+        let [s, u, vh] = a.svd().unwrap();
+        let [s, u, vh] = [s, u, vh].map(|v| v.to_vec::<f64>().unwrap());
+        for i in 0..2 {
+            for j in 0..3 {
+                let product: f64 = (0..2).map(|k| u[i * 2 + k] * s[k] * vh[k * 3 + j]).sum();
+                assert!((product - elements[i * 3 + j]).abs() < 1e-12);
+            }
+        }
+        let alone = a.singular_values().unwrap().to_vec::<f64>().unwrap();
+        assert!(s[0] > s[1] && s.iter().zip(alone).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+
+    #[test]
+    fn no_matter_how_many_matrices_are_empty() {
+        let none = View::zeros(&[1 << 40, 0, 3], DType::F64, &Device::cpu()).unwrap();
+        assert_eq!(none.singular_values().unwrap().shape(), [1 << 40, 0]);
+        assert_eq!(none.svd().unwrap()[2].shape(), [1 << 40, 0, 3]);
+    }
 }

@@ -315,7 +315,7 @@ fn second_passes() {
         |x| x.cumsum(0),
     ];
     assert!(saves_nothing.into_iter().all(twice));
-    let saves: [Op; 12] = [
+    let saves: [Op; 17] = [
         Tensor::prod,
         Tensor::max,
         Tensor::median,
@@ -328,6 +328,11 @@ fn second_passes() {
         |x| x.cumprod(0),
         |x| Ok(x.sort(0, false)?.0),
         |x| Ok(x.cummax(0)?.0),
+        |x| Ok(x.aminmax([], false)?.0),
+        |x| x.quantile(0.5, None, false, Interpolation::Linear),
+        |x| x.view([2, 2])?.singular_values(),
+        |x| x.softmax(0),
+        |x| x.layer_norm([4], None, None, 1e-5),
     ];
     assert!(!saves.into_iter().any(twice));
 }
