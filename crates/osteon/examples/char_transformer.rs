@@ -104,7 +104,7 @@ fn write(
 fn main() -> Result<()> {
     const CONTEXT: usize = 64;
     const BATCH: usize = 16;
-    const STEPS: u64 = 600;
+    const STEPS: u64 = 1500;
     osteon::manual_seed(0);
     let text = text()?;
     let model = CharTransformer::new(text.letters.len(), CONTEXT, 64, 4, 2)?;

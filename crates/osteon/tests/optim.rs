@@ -495,8 +495,8 @@ fn clipping_is_pytorchs() -> Result<()> {
         clip_grad_value_(&parameters, 0.01)?;
         assert!(parameters[0].grad().unwrap().abs()?.max()?.item::<f64>()? <= 0.01 + 1e-9);
     }
-    assert!(clip_grad_norm_(&Vec::<Tensor>::new(), f64::NAN, 2.0).is_err());
-    assert!(clip_grad_value_(&Vec::<Tensor>::new(), -1.0).is_err());
+    assert!(clip_grad_norm_(Vec::<Tensor>::new(), f64::NAN, 2.0).is_err());
+    assert!(clip_grad_value_(Vec::<Tensor>::new(), -1.0).is_err());
     Ok(())
 }
 

@@ -60,10 +60,12 @@ fn with<R>(active: Active, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Computes a region again, from its inputs as they were.
+type Again = dyn Fn(&Region) -> Result<()> + Send + Sync;
+
 /// A part of the graph that is computed again.
 pub(crate) struct Region {
-    /// Computes it again, from the inputs as they were.
-    again: Box<dyn Fn(&Region) -> Result<()> + Send + Sync>,
+    again: Box<Again>,
     /// What it is computed from.
     pub inputs: Vec<Saved>,
     state: Mutex<State>,
