@@ -65,6 +65,17 @@ pub fn layouts(t: &Tensor) -> Vec<Tensor> {
     lay().expect("memory")
 }
 
+/// Two tensors in several pairs of their [`layouts`], each layout at least once.
+pub fn pairs(a: &Tensor, b: &Tensor, f: impl Fn(&str, &[Tensor; 2])) {
+    let (a, b) = (layouts(a), layouts(b));
+    for k in 0..a.len().max(b.len()) {
+        let (i, j) = (k % a.len(), (2 * k) % b.len());
+        f(&format!("{i} and {j}"), &[a[i].clone(), b[j].clone()]);
+        let (i, j) = ((k + 1) % a.len(), k % b.len());
+        f(&format!("{i} and {j}"), &[a[i].clone(), b[j].clone()]);
+    }
+}
+
 type Function<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 fn checked(inputs: &[Tensor], f: Function<'_>, twice: bool) -> std::result::Result<(), String> {

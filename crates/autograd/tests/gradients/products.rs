@@ -1,6 +1,6 @@
 //! Products.
 
-use crate::check::{check, complex, layouts, numbers};
+use crate::check::{check, complex, numbers, pairs};
 use osteon_autograd::Tensor;
 
 /// Over all layouts of both factors, real and complex.
@@ -11,15 +11,9 @@ fn bilinear<const M: usize, const N: usize>(
     f: impl Fn(&Tensor, &Tensor) -> osteon_spec::Result<Tensor>,
 ) {
     let g = |x: &[Tensor]| f(&x[0], &x[1]);
-    for (k, lhs) in layouts(&numbers(a)).into_iter().enumerate() {
-        for (l, rhs) in layouts(&numbers(b)).into_iter().enumerate() {
-            check(
-                &format!("{name}, layouts {k} and {l}"),
-                &[lhs.clone(), rhs],
-                g,
-            );
-        }
-    }
+    pairs(&numbers(a), &numbers(b), |k, pair| {
+        check(&format!("{name}, layouts {k}"), pair, g)
+    });
     check(&format!("{name}, complex"), &[complex(a), complex(b)], g);
 }
 
