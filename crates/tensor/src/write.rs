@@ -52,9 +52,16 @@ pub(crate) fn check(dst: &View, sources: &[Arg<'_>], op: &'static str) -> Result
 }
 
 /// Whether both look at the same elements of the same places, so that each element is read before it
-/// is written.
+/// is written. The stride of a dim of size 1 is never walked.
 pub(crate) fn is_same_elements(a: &View, b: &View) -> bool {
-    a.shares_storage(b) && a.element_size() == b.element_size() && a.layout() == b.layout()
+    let walks = |a: &View, b: &View| {
+        let dims = a.shape().iter().zip(a.stride()).zip(b.stride());
+        a.shape() == b.shape() && dims.into_iter().all(|((&size, s), t)| size == 1 || s == t)
+    };
+    a.shares_storage(b)
+        && a.element_size() == b.element_size()
+        && a.storage_offset() == b.storage_offset()
+        && walks(a, b)
 }
 
 #[inline]

@@ -77,7 +77,8 @@ fn link(of: &Tensor, out: &Tensor, marks: u8) {
     // A fresh viewer: its room is empty.
     let _ = to.base().set(base);
     let no_grad = if is_grad_enabled() { 0 } else { NO_GRAD };
-    let marks = marks | no_grad | from.marks() & INFERENCE;
+    // A view of a view that may not be written may not be either.
+    let marks = marks | no_grad | from.marks();
     if marks != 0 {
         to.mark(marks);
     }
