@@ -5,6 +5,9 @@ use osteon_autograd::functional::{self as f, Attention, Average, Conv, Pool};
 use osteon_autograd::{Indexing, PadMode, Reduce, Tensor, s};
 use osteon_spec::{Result, Scalar};
 
+/// A name, what requires gradients, and what is made of it.
+type Case<'a> = (&'a str, &'a [&'a Tensor], &'a dyn Fn() -> Result<Tensor>);
+
 /// Whether the result can be gone through twice.
 fn twice(requires: &[&Tensor], of: impl Fn() -> Result<Tensor>) -> Result<bool> {
     requires.iter().try_for_each(|t| t.requires_grad_(true))?;
@@ -22,7 +25,7 @@ fn results_that_keep_nothing() -> Result<()> {
     let list = Tensor::new([0i64, 1])?;
     let places = Tensor::new([[0i64, 1, 2]])?;
     let one = || f::adaptive_avg_pool2d(&image, [Some(1), Some(1)]);
-    let cases: &[(&str, &[&Tensor], &dyn Fn() -> Result<Tensor>)] = &[
+    let cases: &[Case<'_>] = &[
         ("adaptive_avg_pool2d to one", &[&image], &one),
         ("unfold", &[&image], &|| {
             f::unfold(&image, [2, 2], [1, 1], [0, 0], [1, 1])
@@ -86,7 +89,7 @@ fn results_that_keep_something() -> Result<()> {
     let places = Tensor::new([[0i64, 1, 2]])?;
     let mask = x.gt(0.0)?;
     let pool = Pool::new([2, 2]);
-    let cases: &[(&str, &[&Tensor], &dyn Fn() -> Result<Tensor>)] = &[
+    let cases: &[Case<'_>] = &[
         ("avg_pool2d", &[&image], &|| {
             f::avg_pool2d(&image, &pool, Average::default())
         }),
