@@ -1,6 +1,7 @@
 //! The memory of each device: its allocator, its statistics and the list of its storages, behind one lock.
 
 use crate::block::{AllocError, AllocReason};
+#[cfg(not(any(loom, unrecorded)))]
 use crate::events;
 use crate::list::List;
 use crate::oom::Report;

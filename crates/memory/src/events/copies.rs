@@ -292,7 +292,7 @@ pub fn record(
     if !matches!(reason, CopyReason::Assigned | CopyReason::Resize) {
         to.0.set_copied_from(reason, from.0.id());
     }
-    let clock = to.0.inner().tick(from.0.inner().tick(0));
+    let clock = to.0.inner().tick_with(from.0.inner());
     push(
         clock,
         Entry {

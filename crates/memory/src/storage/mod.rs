@@ -537,6 +537,16 @@ impl Inner {
         now
     }
 
+    /// The time of an event on two storages.
+    #[inline]
+    pub(crate) fn tick_with(&self, other: &Inner) -> u64 {
+        let [a, b] = [self, other].map(|s| &s.clock);
+        let now = events::tick(a.load(Ordering::Relaxed).max(b.load(Ordering::Relaxed)));
+        a.fetch_max(now, Ordering::Relaxed);
+        b.fetch_max(now, Ordering::Relaxed);
+        now
+    }
+
     /// Enters that the storage got or gave back its block.
     #[inline]
     fn record(&self, kind: EventKind, by: (&'static str, Option<Site>), stamp: Stamp) {

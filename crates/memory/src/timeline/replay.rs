@@ -25,12 +25,8 @@ pub(super) fn timeline(stretch: &Stretch) -> Result<Timeline> {
     );
     let io = |e| Error::io("cannot read the recording", e);
     while !from.fill_buf().map_err(io)?.is_empty() {
-        match Record::read(&mut from) {
-            Ok((after, record)) => replay.step(after, record)?,
-            // A full disk cut the last record.
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof && stretch.lost > 0 => break,
-            Err(e) => return Err(io(e)),
-        }
+        let (after, record) = Record::read(&mut from).map_err(io)?;
+        replay.step(after, record)?;
     }
     replay.finish()
 }

@@ -187,7 +187,7 @@ impl Spool {
     fn flush(&mut self) {
         match self.file.write_all_at(&self.buffer, self.written) {
             Ok(()) => self.written += self.buffer.len() as u64,
-            // The disk is full: nothing after the first gap is entered.
+            // The disk is full: nothing after the first gap is entered, and what was written ends with a whole record.
             Err(_) => self.lost += 1,
         }
         self.buffer.clear();
