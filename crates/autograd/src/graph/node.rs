@@ -330,9 +330,4 @@ impl Back<'_> {
             .and_then(Option::as_ref)
             .map_or(&[], |i| &i.sizes)
     }
-
-    /// The dtype of an input that wants a gradient.
-    pub fn dtype(&self, input: usize) -> Option<DType> {
-        self.node.inputs.get(input)?.as_ref().map(|i| i.dtype)
-    }
 }
