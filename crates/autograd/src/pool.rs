@@ -93,10 +93,8 @@ pub fn max_pool1d_with_indices(input: &Tensor, how: &Pool<1>) -> Result<(Tensor,
 /// ```
 #[track_caller]
 pub fn avg_pool2d(input: &Tensor, how: &Pool<2>, average: Average) -> Result<Tensor> {
-    let averages = Averages::new(input.as_view(), how, average);
-    averages
-        .and_then(|averages| averaged(input, &Arc::new(averages)))
-        .map_err(|e| e.op("avg_pool2d"))
+    let averages = Averages::new(input.as_view(), how, average).map_err(|e| e.op("avg_pool2d"))?;
+    averaged(input, &Arc::new(averages)).map_err(|e| e.op("avg_pool2d"))
 }
 
 /// The averages of windows over the last dim.
@@ -131,10 +129,9 @@ pub fn avg_pool1d(input: &Tensor, how: &Pool<1>, average: Average) -> Result<Ten
 /// ```
 #[track_caller]
 pub fn adaptive_avg_pool2d(input: &Tensor, sizes: [Option<isize>; 2]) -> Result<Tensor> {
-    let averages = Averages::adaptive(input.as_view(), sizes);
-    averages
-        .and_then(|averages| averaged(input, &Arc::new(averages)))
-        .map_err(|e| e.op("adaptive_avg_pool2d"))
+    let averages =
+        Averages::adaptive(input.as_view(), sizes).map_err(|e| e.op("adaptive_avg_pool2d"))?;
+    averaged(input, &Arc::new(averages)).map_err(|e| e.op("adaptive_avg_pool2d"))
 }
 
 /// Maxima, and their positions, which were asked for.

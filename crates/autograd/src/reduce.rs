@@ -292,9 +292,12 @@ impl Tensor {
         keepdim: bool,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.as_view()
-            .nansum(dims.as_ref(), keepdim, Some(dtype))
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().nansum(dims, keepdim, Some(dtype))?;
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(of_numbers(dims, keepdim, false))
+        })
     }
 
     /// [`Tensor::nanmean`] with the elements converted to a dtype first, on the way.
@@ -315,9 +318,12 @@ impl Tensor {
         keepdim: bool,
         dtype: DType,
     ) -> Result<Tensor> {
-        self.as_view()
-            .nanmean(dims.as_ref(), keepdim, Some(dtype))
-            .map(Tensor::from_view)
+        let dims = dims.as_ref();
+        let out = self.as_view().nanmean(dims, keepdim, Some(dtype))?;
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(of_numbers(dims, keepdim, true))
+        })
     }
 
     /// Whether any element is true (not zero): `bool`, but `uint8` of `uint8`.

@@ -3,6 +3,8 @@
 
 #[path = "layouts/along.rs"]
 mod along;
+#[path = "layouts/derivatives.rs"]
+mod derivatives;
 #[path = "layouts/elementwise.rs"]
 mod elementwise;
 #[path = "layouts/inputs.rs"]
@@ -167,4 +169,56 @@ fn every_operation_has_a_row() {
         let known = table.contains(name) || name.starts_with("functional::");
         assert!(known, "{name} is not in the table");
     }
+}
+
+/// Every result, and every copy on the way to it, names the line of the user who called, not one of ours.
+#[test]
+fn every_tensor_and_copy_is_of_the_caller_s_line() -> Result<()> {
+    let mut foreign = BTreeSet::new();
+    let mut check = |name: &str, op: &str, file: &str| {
+        if !file.contains("tests/layouts") {
+            foreign.insert(format!("{name}: {op} of {file}"));
+        }
+    };
+    for row in LISTS.iter().flat_map(|list| list.iter()) {
+        for lay in [FULL[0], FULL[1], FULL[2], Lay::Scalar] {
+            for dtype in DTYPES {
+                let lays = [lay; 4];
+                let names = row.inputs.iter().zip(lays).enumerate();
+                let given: Vec<Tensor> = names
+                    .map(|(seed, (name, lay))| input(name, dtype, lay, seed, 1))
+                    .collect::<Result<_>>()?;
+                let mark = osteon_memory::copies::mark();
+                let results = (row.run)(&given).unwrap_or_default();
+                for result in &results {
+                    let view = result.as_view();
+                    check(row.name, view.op(), view.site().file());
+                    if let osteon_memory::Origin::Allocated { op, site } = view.storage().origin() {
+                        check(row.name, op, site.file());
+                    }
+                }
+                for copy in osteon_memory::copies::since(&mark).iter() {
+                    check(row.name, copy.op, copy.site.file());
+                }
+            }
+        }
+    }
+    assert!(foreign.is_empty(), "{foreign:#?}");
+    Ok(())
+}
+
+#[test]
+fn every_derivative_is_that_of_its_differences() -> Result<()> {
+    let mut wrong = Vec::new();
+    for row in LISTS.iter().flat_map(|list| list.iter()) {
+        for lay in derivatives::layouts().filter(|&lay| derivatives::is_checked(row, lay)) {
+            let said = derivatives::wrong(row, lay).unwrap_or_else(|e| Some(e.to_string()));
+            if let Some(said) = said {
+                wrong.push(format!("{} {:?} of {lay:?}: {said}", row.name, row.inputs));
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    Ok(())
 }

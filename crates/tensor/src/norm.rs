@@ -244,6 +244,9 @@ impl View {
         let name = "batch_norm";
         check_real(self, name)?;
         if self.numel() == 0 {
+            if let Some(&channels) = self.shape().get(1) {
+                self.check_affine(name, affine, &[channels])?;
+            }
             let layout = self
                 .layout()
                 .like(MemoryFormat::Preserve)
