@@ -182,13 +182,26 @@ fn single_operations_are_compared() {
 }
 
 #[test]
-fn gradients_that_cannot_be_compared_are_not_passed_over() {
-    let mut case = case();
-    case["grads"] = json!({"0": [1.0, 1.0, 1.0]});
-    assert_eq!(
-        verdict_of_case(&case),
-        Verdict::Missing("(gradients)".to_owned())
-    );
+fn gradients_are_compared() {
+    for (gradient, passes) in [
+        (json!([1.0, 1.0, 1.0]), true),
+        (json!([1.0, 1.0, 1.001]), false),
+        (json!([1.0, 1.0]), false),
+        (json!(null), false),
+    ] {
+        let mut case = case();
+        case["grads"] = json!({"0": gradient});
+        match verdict_of_case(&case) {
+            Verdict::Passed => assert!(passes, "{gradient}"),
+            Verdict::Failed(_, detail) => {
+                assert!(
+                    !passes && detail.starts_with("gradient of tensor 0: "),
+                    "{detail}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

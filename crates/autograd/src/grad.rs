@@ -157,7 +157,7 @@ impl Tensor {
     /// # use osteon_autograd::Tensor;
     /// let w = Tensor::new([1f32])?;
     /// w.requires_grad_(true)?;
-    /// assert!(w.requires_grad() && w.is_leaf());
+    /// assert!(w.requires_grad() && w.is_leaf()?);
     /// assert!(Tensor::new([1i64])?.requires_grad_(true).is_err());
     /// # Ok::<(), osteon_spec::Error>(())
     /// ```
