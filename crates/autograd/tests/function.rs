@@ -151,7 +151,7 @@ fn inputs_and_views_of_them_are_results_too() -> Result<()> {
     assert_eq!(gradient(&x), [0.0, 7.0]);
     let error = Odd::Write.apply([&h]).unwrap_err().to_string();
     assert!(
-        error.starts_with("Autograd: Odd: wrote its input 0 in place"),
+        error.starts_with("Odd: wrote its input 0 in place"),
         "{error}"
     );
     let [y] = Odd::Constant.apply([&x])?;
