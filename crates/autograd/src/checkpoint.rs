@@ -1,14 +1,15 @@
 //! Computing again instead of keeping.
 
 use crate::graph::{Region, Saved};
-use crate::{Tensor, get_rng_state, is_grad_enabled, set_rng_state};
+use crate::{Tensor, get_rng_state, is_grad_enabled};
 use osteon_memory::here;
 use osteon_spec::Result;
+use osteon_tensor::with_rng_state;
 
 /// Runs `f` on the inputs without keeping what its operations save for their derivatives: the backward pass runs `f` once
 /// more when it comes to them. Less memory, for one more forward pass: PyTorch's `checkpoint(use_reentrant=False)`.
 ///
-/// `f` must do the same each time; random numbers are drawn the same ones. It keeps alive what it captures, until the
+/// `f` must do the same each time; random numbers are drawn the same ones, unless other threads drew some while it ran first. It keeps alive what it captures, until the
 /// backward pass; what it captures should not be written meanwhile (of the inputs this is checked). Hooks,
 /// gradients of gradients, [`grad`](crate::grad()) and checkpoints inside checkpoints work as without.
 ///
@@ -42,11 +43,7 @@ pub fn checkpoint<R>(
     let region = Region::new(saved, move |region| {
         let inputs = region.inputs.iter().map(Saved::input_again);
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let now = get_rng_state();
-        set_rng_state(at);
-        let result = again(&inputs).map(drop);
-        set_rng_state(now);
-        result
+        with_rng_state(at, || again(&inputs).map(drop))
     });
     region.run(|| f(&given))
 }

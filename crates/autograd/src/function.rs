@@ -122,12 +122,18 @@ pub trait Function<const IN: usize, const OUT: usize = 1>: Send + Sync {
             let message = format!("wrote its input {i} in place; it must write a copy()");
             return Err(named(Error::new(Kind::Autograd, message)));
         }
-        // A result that is an input gets a place of its own in the graph.
+        // A result that somebody else holds (an input, a parameter, what it returned before) gets a place of its own in
+        // the graph; theirs stays what it is.
+        let is_fresh = |out: &Tensor| {
+            let is_saved = ctx.saved.iter().any(|t| t.is(out));
+            let is_old = out.requires_grad() || inputs.iter().any(|i| i.is(out));
+            out.as_view().viewer().is_unique() || is_saved && !is_old
+        };
         let fresh = outputs.map(|out| {
-            if inputs.iter().any(|i| i.is(&out)) {
-                no_grad(|| out.alias())
-            } else {
+            if is_fresh(&out) {
                 Ok(out)
+            } else {
+                no_grad(|| out.alias())
             }
         });
         let fresh = fresh.into_iter().collect::<Result<Vec<_>>>()?;

@@ -240,7 +240,7 @@ impl Tensor {
     /// Puts a gradient in place of the one that is there, or nothing.
     ///
     /// # Errors
-    /// A gradient of another shape, dtype or device.
+    /// A gradient of another shape, dtype or device; the tensor itself.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;
@@ -265,6 +265,10 @@ impl Tensor {
                 self.device()
             ))
             .map_err(|e| e.op("set_grad"));
+        }
+        if gradient.is_some_and(|g| g.is(self)) {
+            return refuse("a tensor cannot be its own gradient; copy() it")
+                .map_err(|e| e.op("set_grad"));
         }
         let old = std::mem::replace(&mut self.meta_or_new().state().grad, gradient.cloned());
         drop(old);
@@ -318,9 +322,11 @@ impl Tensor {
             create_graph: how.create_graph,
         })
         .map_err(named)?;
-        // Leaves have theirs already.
+        // Leaves and results that keep their gradients have theirs already.
         for (input, gradient) in how.inputs.unwrap_or_default().iter().zip(found) {
-            if let Some(gradient) = gradient {
+            if let Some(gradient) = gradient
+                && !input.retains_grad()
+            {
                 accumulate(&input.meta_or_new(), gradient, how.create_graph).map_err(named)?;
             }
         }
@@ -376,7 +382,7 @@ impl Tensor {
     /// Hooks of one tensor run in their order.
     ///
     /// # Errors
-    /// A tensor that requires no gradients.
+    /// A tensor that requires no gradients. In the backward pass a hook that returns another shape, dtype or device.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;

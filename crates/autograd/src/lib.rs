@@ -59,6 +59,7 @@ pub use copies::To;
 pub use function::{BackwardContext, ForwardContext, Function};
 pub use grad::{Backward, Grad, grad};
 pub use grad_fn::GradFn;
+pub use graph::check_writable;
 pub use graph::mode::{
     check_saved_bytes, enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled,
     no_grad,

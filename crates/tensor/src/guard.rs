@@ -67,6 +67,17 @@ impl View {
             elements: Elements::new(self, Mode::Write, "write")?,
         })
     }
+
+    /// Checks that operations may write the elements now, without a write.
+    ///
+    /// # Errors
+    /// [`Kind::Overlap`] where two elements lie in one place, [`Kind::Borrowed`] while a guard is held, [`Kind::ReadOnly`].
+    pub fn check_writable(&self, op: &'static str) -> Result<()> {
+        crate::write::check_itself(self, op)?;
+        self.storage()
+            .check_access(Mode::Write)
+            .map_err(|e| e.op(op))
+    }
 }
 
 impl<T: Number> Elements<T> {

@@ -62,7 +62,7 @@ pub use osteon_kernels::par::{num_threads, set_num_threads};
 pub use osteon_kernels::{BinaryOp, CompareOp, Distribution, Pick, TernaryOp, Triangle, UnaryOp};
 pub use pad::PadMode;
 pub use pooling::Pool;
-pub use random::{RngState, get_rng_state, manual_seed, set_rng_state};
+pub use random::{RngState, get_rng_state, manual_seed, set_rng_state, with_rng_state};
 pub use scatter::Reduce;
 pub use sets::Unique;
 pub use view::View;

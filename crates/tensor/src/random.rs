@@ -8,6 +8,7 @@ use crate::write;
 use osteon_kernels::{Distribution, Random};
 use osteon_memory::here;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result, Scalar};
+use std::cell::Cell;
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,6 +21,46 @@ pub struct RngState {
 }
 
 static STREAM: Mutex<RngState> = Mutex::new(RngState { seed: 0, drawn: 0 });
+
+thread_local! {
+    /// A stream that this thread alone draws from.
+    static OWN: Cell<Option<RngState>> = const { Cell::new(None) };
+}
+
+/// Runs `f` so that this thread draws numbers from this place on; the stream that all threads share stays where it is.
+///
+/// ```
+/// # use osteon_spec::Device;
+/// use osteon_tensor::{View, get_rng_state, with_rng_state};
+/// let state = get_rng_state();
+/// let first = View::randperm(100, &Device::cpu())?;
+/// let again = with_rng_state(state, || View::randperm(100, &Device::cpu()))?;
+/// assert!(first.equal(&again)?);
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+pub fn with_rng_state<R>(state: RngState, f: impl FnOnce() -> R) -> R {
+    /// Goes back, also when the code inside panics.
+    struct Restore(Option<RngState>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OWN.set(self.0);
+        }
+    }
+    let _restore = Restore(OWN.replace(Some(state)));
+    f()
+}
+
+/// Looks at the stream that this thread draws from, or changes it.
+fn stream<R>(f: impl FnOnce(&mut RngState) -> R) -> R {
+    match OWN.get() {
+        Some(mut own) => {
+            let result = f(&mut own);
+            OWN.set(Some(own));
+            result
+        }
+        None => f(&mut STREAM.lock().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
 
 /// Begins a stream of random numbers anew: after the same seed the same draws give the same numbers, whatever the
 /// number of threads. They are other numbers than PyTorch's.
@@ -39,24 +80,25 @@ pub fn manual_seed(seed: u64) {
 /// # Ok::<(), osteon_spec::Error>(())
 /// ```
 pub fn get_rng_state() -> RngState {
-    *STREAM.lock().unwrap_or_else(PoisonError::into_inner)
+    stream(|s| *s)
 }
 
 /// Goes to a place of the stream of random numbers; see [`get_rng_state`].
 pub fn set_rng_state(state: RngState) {
-    *STREAM.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    stream(|s| *s = state);
 }
 
 /// The next draw of so many numbers.
 fn draw(n: usize, distribution: Distribution) -> Random {
-    let mut stream = STREAM.lock().unwrap_or_else(PoisonError::into_inner);
-    let RngState { seed, drawn: start } = *stream;
-    stream.drawn = start.wrapping_add(n as u64);
-    Random {
-        seed,
-        start,
-        distribution,
-    }
+    stream(|stream| {
+        let RngState { seed, drawn: start } = *stream;
+        stream.drawn = start.wrapping_add(n as u64);
+        Random {
+            seed,
+            start,
+            distribution,
+        }
+    })
 }
 
 impl View {

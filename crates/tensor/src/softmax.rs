@@ -36,12 +36,7 @@ with_out! { to;
 
 impl View {
     #[track_caller]
-    fn normalized_exponentials(
-        &self,
-        op: SoftmaxOp,
-        dim: isize,
-        to: Target<'_>,
-    ) -> Result<View> {
+    fn normalized_exponentials(&self, op: SoftmaxOp, dim: isize, to: Target<'_>) -> Result<View> {
         let dtype = self.dtype();
         check_fractional(dtype, to.op)?;
         if dtype.is_complex() {

@@ -50,8 +50,10 @@ pub(crate) fn accumulate(meta: &Arc<Meta>, gradient: Tensor, create_graph: bool)
         None if create_graph || gradient.is_own() => gradient,
         None => own(meta, &gradient)?,
     };
-    meta.state().grad = Some(new);
+    let old = meta.state().grad.replace(new);
     drop(adding);
+    // Outside of the locks: it may be the last handle of a graph with functions of users.
+    drop(old);
     let hooks = meta.state().post_hooks.clone();
     match hooks {
         Some((storage, hooks)) => {

@@ -112,6 +112,22 @@ pub(crate) fn check_inference(target: &Tensor) -> Result<()> {
     ))
 }
 
+/// Checks that operations inside [`crate::no_grad`] may write a tensor now, for those who write several or none.
+///
+/// # Errors
+/// Those of such a write.
+///
+/// ```
+/// # use osteon_autograd::{Tensor, check_writable};
+/// let x = Tensor::new([1f32])?;
+/// assert!(check_writable(&x, "load").is_ok() && check_writable(&x.expand([2])?, "load").is_err());
+/// # Ok::<(), osteon_spec::Error>(())
+/// ```
+pub fn check_writable(target: &Tensor, op: &'static str) -> Result<()> {
+    check_inference(target).map_err(|e| e.op(op))?;
+    target.as_view().check_writable(op)
+}
+
 impl Tensor {
     /// Checks that a write to this tensor would be allowed here.
     pub(crate) fn check_writable_in_graph(&self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! What the graph knows of one tensor.
 
+use super::node::Content;
 use super::{Edge, Hook, Input, PostHook};
 use crate::Tensor;
 use osteon_memory::{Attachment, Storage};
@@ -55,6 +56,16 @@ pub(crate) struct State {
     pub hooks: Vec<Hook>,
     /// Hooks that are given the leaf, and the leaf's bytes to give.
     pub post_hooks: Option<(Storage, Vec<PostHook>)>,
+}
+
+impl Drop for Meta {
+    /// A gradient or a hook may hold the next tensor of a long list; the rest drops by itself.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.grad.is_some() || !state.hooks.is_empty() || state.post_hooks.is_some() {
+            Content::Tensor(std::mem::take(state)).let_go();
+        }
+    }
 }
 
 impl Meta {

@@ -26,6 +26,7 @@ mod view;
 pub(crate) use accumulate::accumulate;
 pub(crate) use hooks::{Hook, PostHook};
 pub(crate) use inplace::check_inference;
+pub use inplace::check_writable;
 pub(crate) use meta::{Geometry, Meta};
 pub(crate) use node::{
     Back, Edge, Grads, Input, Node, Rule, erased, linear, one, reshaped, rule, same, two,

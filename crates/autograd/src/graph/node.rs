@@ -197,11 +197,15 @@ fn freed(node: &Node) -> Error {
     .op("backward")
 }
 
-/// What a node owns that may own other nodes.
-type Content = (SmallVec<[Option<Input>; 2]>, Kept, Box<dyn Rule>);
+/// What is dropped that may own other nodes or tensors with gradients.
+#[expect(dead_code, reason = "held to be dropped")]
+pub(super) enum Content {
+    Node(SmallVec<[Option<Input>; 2]>, Kept, Box<dyn Rule>),
+    Tensor(super::meta::State),
+}
 
 thread_local! {
-    /// The contents of nodes that wait to be dropped while another node of the same graph is.
+    /// Contents that wait to be dropped while another one of the same graph is.
     static WAITING: RefCell<Option<Vec<Content>>> = const { RefCell::new(None) };
 }
 
@@ -224,16 +228,18 @@ impl Drop for End {
 }
 
 impl Drop for Node {
-    /// Drops the nodes that only this one held one after the other, so that a graph of any depth needs no more
-    /// stack than one node.
     fn drop(&mut self) {
         let kept = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
         let inputs = std::mem::take(&mut self.inputs);
-        let mut mine = Some((
-            inputs,
-            kept,
-            std::mem::replace(&mut self.rule, Box::new(Gone)),
-        ));
+        let rule = std::mem::replace(&mut self.rule, Box::new(Gone));
+        Content::Node(inputs, kept, rule).let_go();
+    }
+}
+
+impl Content {
+    /// Drops what only this held one after the other, so that a graph of any depth needs no more stack than one node.
+    pub(super) fn let_go(self) {
+        let mut mine = Some(self);
         let waits = WAITING.try_with(|w| match &mut *w.borrow_mut() {
             Some(waiting) => {
                 waiting.extend(mine.take());
@@ -314,8 +320,14 @@ impl Back<'_> {
         if kept.freed {
             return Err(freed(self.node));
         }
-        let saved = kept.saved.get(k);
-        let tensor = saved.map(|saved| saved.unpack(self.node, self.create_graph));
+        let saved = kept.saved.get(k).cloned();
+        // Without the lock: what is computed again may be anything.
+        drop(kept);
+        let tensor = saved.map(|saved| {
+            // Once more: a hook may have written it since the pass began.
+            saved.check(self.node)?;
+            saved.unpack(self.node, self.create_graph)
+        });
         tensor.transpose()?.flatten().ok_or_else(|| {
             let message = format!("{} saved no tensor {k}", self.node.op);
             Error::new(Kind::Autograd, message)

@@ -10,17 +10,19 @@ use osteon_tensor::View;
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, PoisonError};
 
-/// What a node keeps for its derivative.
+/// What a node keeps for its derivative. Cheap to clone.
+#[derive(Clone)]
 pub(crate) enum Saved {
     Tensor(SavedTensor),
     /// A tensor that is not kept, but computed again.
-    Again(SavedAgain),
+    Again(Arc<SavedAgain>),
     /// Nothing but the fact: a number that PyTorch keeps as a tensor, so that a second backward is an error.
     Number,
 }
 
 /// Bytes that a node keeps: an entry in the registry that says so, and the history that the tensor had, for derivatives of
 /// derivatives. The entry's version at birth is the one that the derivative stands for.
+#[derive(Clone)]
 pub(crate) struct SavedTensor {
     pub view: View,
     source: Source,
@@ -36,6 +38,7 @@ pub(crate) struct SavedAgain {
     dtype: DType,
 }
 
+#[derive(Clone)]
 enum Source {
     /// An input, with the edge along which its gradients flow.
     Input(Option<Edge>),
@@ -61,12 +64,12 @@ impl Saved {
     fn of(view: &View, source: Source, op: &'static str, site: Site) -> Result<Saved> {
         match instead() {
             Instead::Keep => Saved::keep(view, source, op, site),
-            Instead::Again(slot) => Ok(Saved::Again(SavedAgain {
+            Instead::Again(slot) => Ok(Saved::Again(Arc::new(SavedAgain {
                 slot,
                 source,
                 sizes: SmallVec::from_slice(view.shape()),
                 dtype: view.dtype(),
-            })),
+            }))),
             Instead::Collect(list) => {
                 let view = view.saved(op, site)?;
                 list.lock()

@@ -159,10 +159,18 @@ impl<'a> Pass<'a> {
                 ))
             })?;
         }
-        let wanted = self.work.wanted.unwrap_or_default();
-        Ok(wanted
+        // What is added to tensors is added once, however often they are named.
+        let accumulate = self.work.accumulate;
+        let found = |edge| match self.found.get_mut(&place(edge)) {
+            Some(slot) if accumulate => slot.take(),
+            slot => slot.cloned().flatten(),
+        };
+        Ok(self
+            .work
+            .wanted
+            .unwrap_or_default()
             .iter()
-            .map(|e| self.found.get(&place(e)).cloned().flatten())
+            .map(found)
             .collect())
     }
 

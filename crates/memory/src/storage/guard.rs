@@ -60,6 +60,16 @@ impl Storage {
         }
     }
 
+    /// Checks that an operation may read or write the bytes now. Waits for those that are at it.
+    ///
+    /// # Errors
+    /// [`Kind::Borrowed`] where a guard is in the way, [`Kind::ReadOnly`].
+    pub fn check_access(&self, mode: Mode) -> Result<()> {
+        self.begin(mode)?;
+        self.end(mode);
+        Ok(())
+    }
+
     fn forget_guard(&self, serial: u64) {
         self.0.watch.lock().guards.retain(|g| g.serial != serial);
     }

@@ -197,7 +197,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// Names that are missing, or that the module does not have; other shapes; two names of one tensor with different
-    /// values: all of it is named, and nothing has been changed then.
+    /// values; one name of two tensors; tensors that cannot be written: all of it is named, and nothing has been changed then.
     ///
     /// ```
     /// use osteon::nn::{Linear, Module};

@@ -3,6 +3,8 @@
 use super::Module;
 use super::module::{Part, walk};
 use crate::{Error, Kind, Result, Tensor, no_grad};
+use osteon_autograd::check_writable;
+use osteon_memory::Mode;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -96,8 +98,18 @@ pub(super) fn load<M: Module + ?Sized>(
                     "{first} and {name} are one tensor here and two different ones there"
                 ));
             }
+        } else if let Err(e) = check_writable(tensor, "copy_") {
+            wrong.push(format!("{name} cannot be written: {e}"));
+        } else if let Err(e) = source.storage().check_access(Mode::Read) {
+            wrong.push(format!("{name} cannot be read: {e}"));
         } else {
             copies.push((name, tensor, source));
+        }
+    }
+    let mut named = BTreeMap::new();
+    for (name, tensor) in &own {
+        if !named.entry(name).or_insert(tensor).is(tensor) {
+            wrong.push(format!("{name} is the name of two tensors here"));
         }
     }
     if !wrong.is_empty() {

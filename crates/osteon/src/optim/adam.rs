@@ -70,6 +70,7 @@ macro_rules! adam {
                 let [mean, square, rest @ ..] = at.states else {
                     return Err(Error::new(Kind::Value, "amsgrad was switched after the first step"));
                 };
+                let root = at.scratch(0)?;
                 let gradient = if $decoupled {
                     if self.weight_decay != 0.0 {
                         at.parameter.mul_(1.0 - self.lr * self.weight_decay)?;
@@ -90,7 +91,6 @@ macro_rules! adam {
                     None => square,
                 };
                 // The gradient is not needed any more, so that its room serves.
-                let root = at.scratch(0)?;
                 let count = at.count as f64;
                 largest.sqrt_out(&root)?;
                 root.div_((1.0 - beta2.powf(count)).sqrt())?;

@@ -1,7 +1,13 @@
 //! Gradients held in bounds.
 
 use crate::{Error, Kind, Result, Tensor, no_grad};
+use osteon_autograd::check_writable;
 use std::borrow::Borrow;
+
+/// Checks that all of these can be written, so that one that cannot be does not leave the others changed.
+pub(super) fn check_all(tensors: &[Tensor], op: &'static str) -> Result<()> {
+    tensors.iter().try_for_each(|t| check_writable(t, op))
+}
 
 fn gradients<T: Borrow<Tensor>>(parameters: impl IntoIterator<Item = T>) -> Vec<Tensor> {
     let all = parameters.into_iter();
@@ -32,6 +38,7 @@ pub fn clip_grad_norm_<T: Borrow<Tensor>>(
         return Err(Error::new(Kind::Value, "max_norm is no number").op("clip_grad_norm_"));
     }
     let gradients = gradients(parameters);
+    check_all(&gradients, "clip_grad_norm_")?;
     no_grad(|| {
         let norms: Vec<Tensor> = gradients
             .iter()
@@ -73,9 +80,7 @@ pub fn clip_grad_value_<T: Borrow<Tensor>>(
         let message = format!("the bound must not be negative, got {value}");
         return Err(Error::new(Kind::Value, message).op("clip_grad_value_"));
     }
-    no_grad(|| {
-        gradients(parameters)
-            .iter()
-            .try_for_each(|g| g.clamp_(-value, value))
-    })
+    let gradients = gradients(parameters);
+    check_all(&gradients, "clip_grad_value_")?;
+    no_grad(|| gradients.iter().try_for_each(|g| g.clamp_(-value, value)))
 }

@@ -1,7 +1,10 @@
 //! What all optimisers have in common: groups of parameters, their states, steps.
 
+use super::clip::check_all;
 use super::piece::{PIECE, Scratch, pieces};
 use crate::{Error, Kind, Result, Tensor, no_grad};
+use osteon_autograd::check_writable;
+use osteon_memory::Mode;
 use std::borrow::Borrow;
 
 /// How gradients change parameters: the numbers of an optimiser, and its step.
@@ -58,7 +61,7 @@ pub trait Algorithm: Clone {
     /// Changes a piece of a parameter, and of its states, in place.
     ///
     /// # Errors
-    /// Those of the operations.
+    /// Those of the operations. What takes memory comes first (see [`Step::scratch`]): without it nothing has been changed then.
     fn step(&self, at: &Step<'_>) -> Result<()>;
 }
 
@@ -338,10 +341,10 @@ impl<A: Algorithm> Optimizer<A> {
     /// # Ok::<(), osteon::Error>(())
     /// ```
     pub fn fill_grad_with_zeros(&self) -> Result<()> {
-        no_grad(|| {
-            let all = self.groups.iter().flat_map(Group::parameters);
-            all.filter_map(Tensor::grad).try_for_each(|g| g.zero_())
-        })
+        let all = self.groups.iter().flat_map(Group::parameters);
+        let gradients: Vec<Tensor> = all.filter_map(Tensor::grad).collect();
+        check_all(&gradients, "fill_grad_with_zeros")?;
+        no_grad(|| gradients.iter().try_for_each(Tensor::zero_))
     }
 
     /// One step along the gradients; parameters without one stay. States are made at a parameter's first step.
@@ -382,9 +385,16 @@ impl Slot {
         gradient: &Tensor,
         scratch: &Scratch,
     ) -> Result<()> {
-        let is_first = self.states.is_none();
-        if is_first {
+        // None of a step without states, as long as the algorithm had none.
+        let has_states = self.states.as_ref().is_some_and(|s| !s.is_empty());
+        let is_first = self.count == 0 || !has_states;
+        if !has_states {
             self.make_states(algorithm)?;
+        }
+        // Here and not at the first operation that it stops: those before have changed something then.
+        gradient.storage().check_access(Mode::Read)?;
+        for written in self.states.iter().flatten().chain([&self.parameter]) {
+            check_writable(written, "step")?;
         }
         let states = self.states.as_deref().unwrap_or_default();
         let count = self.count + 1;

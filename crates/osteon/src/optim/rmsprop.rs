@@ -87,11 +87,11 @@ impl Algorithm for RMSprop {
             let message = "momentum or centered was switched after the first step";
             return Err(Error::new(Kind::Value, message));
         }
+        let root = at.scratch(1)?;
         let gradient = at.decayed(self.maximize, self.weight_decay, 0)?;
         let square = &at.states[0];
         square.mul_(self.alpha)?;
         square.addcmul_(&gradient, &gradient, 1.0 - self.alpha)?;
-        let root = at.scratch(1)?;
         match at.states.last().filter(|_| self.centered) {
             Some(mean) => {
                 mean.lerp_(&gradient, 1.0 - self.alpha)?;

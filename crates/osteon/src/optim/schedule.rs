@@ -1,6 +1,6 @@
 //! Schedules of learning rates. Each says the rate at a step by a formula, so that training can go on from any step.
 
-use super::optimizer::{Algorithm, Optimizer};
+use super::optimizer::{Algorithm, Group, Optimizer};
 use crate::{Error, Kind, Result};
 use std::f64::consts::PI;
 
@@ -54,7 +54,7 @@ impl<S: Schedule> Scheduler<S> {
     /// the optimiser's state.
     ///
     /// # Errors
-    /// Numbers that make no sense.
+    /// Numbers that make no sense; a rate that is no number. The optimiser is as it was then.
     ///
     /// ```
     /// use osteon::{Tensor, optim::{LinearLR, Optimizer, SGD, Scheduler}};
@@ -85,14 +85,14 @@ impl<S: Schedule> Scheduler<S> {
         steps: u64,
     ) -> Result<Scheduler<S>> {
         let scheduler = Scheduler { schedule, steps };
-        scheduler.apply(optimizer)?;
+        scheduler.apply(optimizer, steps)?;
         Ok(scheduler)
     }
 
     /// Sets the rates of the next step; to be called after the optimiser's.
     ///
     /// # Errors
-    /// A schedule that has ended.
+    /// A schedule that has ended; a rate that is no number. All is as it was then.
     ///
     /// ```
     /// use osteon::{Tensor, optim::{LambdaLR, Optimizer, SGD, Scheduler}};
@@ -103,8 +103,10 @@ impl<S: Schedule> Scheduler<S> {
     /// # Ok::<(), osteon::Error>(())
     /// ```
     pub fn step<A: Algorithm>(&mut self, optimizer: &mut Optimizer<A>) -> Result<()> {
-        self.steps += 1;
-        self.apply(optimizer).inspect_err(|_| self.steps -= 1)
+        let next = self.steps.saturating_add(1);
+        self.apply(optimizer, next)?;
+        self.steps = next;
+        Ok(())
     }
 
     /// How many steps there were.
@@ -119,15 +121,20 @@ impl<S: Schedule> Scheduler<S> {
         self.steps
     }
 
-    fn apply<A: Algorithm>(&self, optimizer: &mut Optimizer<A>) -> Result<()> {
-        self.schedule
-            .check(self.steps)
-            .map_err(|e| e.op("Scheduler"))?;
-        let momentum = self.schedule.momentum(self.steps);
-        for group in &mut optimizer.groups {
-            let lr = group.lr();
-            let base = *group.initial_lr.get_or_insert(lr);
-            group.set_lr(self.schedule.lr(base, self.steps));
+    fn apply<A: Algorithm>(&self, optimizer: &mut Optimizer<A>, step: u64) -> Result<()> {
+        let named = |e: Error| e.op("Scheduler");
+        self.schedule.check(step).map_err(named)?;
+        let momentum = self.schedule.momentum(step);
+        let base = |group: &mut Group<A>| group.initial_lr.unwrap_or_else(|| group.lr());
+        let rate = |group| self.schedule.lr(base(group), step);
+        let rates: Vec<f64> = optimizer.groups.iter_mut().map(rate).collect();
+        if momentum.iter().chain(&rates).any(|x| x.is_nan()) {
+            return refuse(format!("the rate or momentum of step {step} is no number"))
+                .map_err(named);
+        }
+        for (group, rate) in optimizer.groups.iter_mut().zip(rates) {
+            group.initial_lr = Some(base(group));
+            group.set_lr(rate);
             let Some(momentum) = momentum else { continue };
             let name = if group.number("momentum").is_some() {
                 "momentum"
@@ -171,7 +178,9 @@ pub struct StepLR {
 
 impl Schedule for StepLR {
     fn lr(&self, base: f64, step: u64) -> f64 {
-        base * self.gamma.powf((step / self.step_size) as f64)
+        base * self
+            .gamma
+            .powf((step as f64 / self.step_size as f64).floor())
     }
 
     fn check(&self, _: u64) -> Result<()> {

@@ -90,19 +90,19 @@ impl Algorithm for SGD {
 
     fn step(&self, at: &Step<'_>) -> Result<()> {
         let gradient = at.decayed(self.maximize, self.weight_decay, 0)?;
-        let Some(buffer) = at.states.first() else {
+        let Some(buffer) = at.states.first().filter(|_| self.momentum != 0.0) else {
             return at.parameter.add_scaled_(&gradient, -self.lr);
         };
+        let ahead = self.nesterov.then(|| at.scratch(0)).transpose()?;
         if at.is_first {
             buffer.copy_(&gradient)?;
         } else {
             buffer.mul_(self.momentum)?;
             buffer.add_scaled_(&gradient, 1.0 - self.dampening)?;
         }
-        if !self.nesterov {
+        let Some(ahead) = ahead else {
             return at.parameter.add_scaled_(buffer, -self.lr);
-        }
-        let ahead = at.scratch(0)?;
+        };
         if !ahead.shares_storage(&gradient) {
             ahead.copy_(&gradient)?;
         }

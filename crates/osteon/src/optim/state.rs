@@ -9,6 +9,9 @@ fn number(x: f64) -> Result<Tensor> {
     Tensor::full([], x, DType::F64, &Device::cpu())
 }
 
+/// More steps than anybody makes.
+const MAX_COUNT: f64 = (1u64 << 53) as f64;
+
 /// The states to put in place of a slot's.
 type Loaded = (u64, Option<Vec<Tensor>>);
 
@@ -66,7 +69,7 @@ impl<A: Algorithm> Optimizer<A> {
     ///
     /// # Errors
     /// States of parameters that are not here, that the algorithm does not have, or of another shape; some states of a
-    /// parameter without the others; out of memory. Nothing has been changed then.
+    /// parameter without the others; a count that is none; out of memory. Nothing has been changed then.
     ///
     /// ```
     /// use osteon::{Tensor, nn::parameter, optim::{Optimizer, SGD}};
@@ -118,9 +121,12 @@ impl<A: Algorithm> Optimizer<A> {
             }
             // SGD of PyTorch counts no steps.
             let has_states = !given.is_empty() || count.is_some();
-            let count = count.map_or(Ok(u64::from(has_states)), |t| {
-                t.item::<f64>().map(|n| n as u64)
-            })?;
+            let count = count.map_or(Ok(f64::from(u8::from(has_states))), |t| t.item::<f64>())?;
+            // Up to where each whole number is one of them.
+            if !(0.0..=MAX_COUNT).contains(&count) || count.fract() != 0.0 {
+                return wrong(format!("state.{i}.step is no number of steps: {count}"));
+            }
+            let count = count as u64;
             loaded.push((count, has_states.then_some(states)));
         }
         let mut numbers = Vec::new();
