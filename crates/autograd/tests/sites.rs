@@ -61,7 +61,7 @@ fn every_family_of_writes_names_its_line() -> Result<()> {
         "uniform_": |x| x.uniform_(0., 1.)?;
         "transpose_": |x| x.transpose_(0, 1)?;
         "resize_": |x| x.resize_([8])?;
-        "set_": |x| x.set_storage_(&empty, 0, &[2], &[1])?;
+        "set_": |x| x.set_storage_(&empty, 0, [2], [1])?;
         "write": |x| drop(x.write::<f32>()?);
     }
     let out = Tensor::new([0f32, 0.])?;
