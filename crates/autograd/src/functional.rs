@@ -70,7 +70,7 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
 /// ```
 #[track_caller]
 pub fn embedding(indices: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    looked_up(indices, weight, None)
+    looked_up(indices, weight, None, false)
 }
 
 /// What [`embedding_with`] takes beside indices and weight.
@@ -82,15 +82,18 @@ pub struct Embedding {
     pub max_norm: Option<f64>,
     /// The order of that norm.
     pub norm_type: f64,
+    /// Whether a row's gradient is divided by how often the row is looked up: its mean instead of its sum.
+    pub scale_grad_by_freq: bool,
 }
 
 impl Default for Embedding {
-    /// PyTorch's: no padding, no largest norm, an order of 2.
+    /// PyTorch's: no padding, no largest norm, an order of 2, gradients summed.
     fn default() -> Self {
         Embedding {
             padding_idx: None,
             max_norm: None,
             norm_type: 2.0,
+            scale_grad_by_freq: false,
         }
     }
 }
@@ -124,12 +127,17 @@ pub fn embedding_with(indices: &Tensor, weight: &Tensor, how: &Embedding) -> Res
         no_grad(|| limit_rows(indices, weight, most, how.norm_type)).map_err(|e| e.op(op))?;
     }
     let padding = how.padding_idx.map(|p| p.rem_euclid(rows));
-    looked_up(indices, weight, padding)
+    looked_up(indices, weight, padding, how.scale_grad_by_freq)
 }
 
-/// Rows of a weight, of which one may get no gradient.
+/// Rows of a weight, of which one may get no gradient, and each the mean of its gradients.
 #[track_caller]
-fn looked_up(indices: &Tensor, weight: &Tensor, padding: Option<isize>) -> Result<Tensor> {
+fn looked_up(
+    indices: &Tensor,
+    weight: &Tensor,
+    padding: Option<isize>,
+    mean: bool,
+) -> Result<Tensor> {
     let out = weight.as_view().embedding(indices.as_view())?;
     record(out, &[weight], |r, _| {
         r.save_view(indices.as_view())?;
@@ -137,7 +145,12 @@ fn looked_up(indices: &Tensor, weight: &Tensor, padding: Option<isize>) -> Resul
             let (g, whole) = b.zeros(0)?;
             let rows = b.saved(0)?.reshape([-1])?;
             let shape = [rows.numel() as isize, b.sizes(0)[1] as isize];
-            whole.index_add_(0, &rows, &g.reshape(shape)?, 1)?;
+            let mut g = g.reshape(shape)?;
+            if mean {
+                let times = rows.bincount(None, 0)?.index_select(0, &rows)?;
+                g = g.div(&times.unsqueeze(1)?)?;
+            }
+            whole.index_add_(0, &rows, &g, 1)?;
             padding.map_or(Ok(()), |p| whole.select(0, p)?.zero_())?;
             one(whole)
         }))

@@ -2,7 +2,7 @@
 //! what they refuse.
 
 use osteon_autograd::{Rounding, Tensor};
-use osteon_spec::{DType, Device, Result};
+use osteon_spec::{DType, Device, Kind, Result};
 
 /// Numbers on both sides of everything that a formula tells apart.
 fn numbers(n: usize) -> Vec<f64> {
@@ -219,5 +219,120 @@ fn what_does_not_fit_is_refused() -> Result<()> {
     }
     assert!(real.float_power_(2).is_err() && whole.clamp_(0.5, 1.5).is_err());
     assert_eq!((real.version(), whole.version()), (0, 0));
+    Ok(())
+}
+
+/// Recorded: PyTorch rounds the quotient of two half-precision tensors before it becomes a whole number, but not the
+/// quotient by one number.
+#[test]
+fn whole_quotients_of_half_precision_are_rounded_first() -> Result<()> {
+    type Case = (DType, Rounding, [f64; 2], [f64; 2]);
+    let cases: [Case; 6] = [
+        (
+            DType::F16,
+            Rounding::Trunc,
+            [-5.4140625, 0.1746826171875],
+            [-31.0, -30.0],
+        ),
+        (
+            DType::F16,
+            Rounding::Floor,
+            [-8.0703125, 0.006683349609375],
+            [-1209.0, -1208.0],
+        ),
+        (
+            DType::BF16,
+            Rounding::Trunc,
+            [21.625, -0.0517578125],
+            [-418.0, -416.0],
+        ),
+        (
+            DType::BF16,
+            Rounding::Trunc,
+            [-3.75, 0.1103515625],
+            [-34.0, -33.0],
+        ),
+        (
+            DType::BF16,
+            Rounding::Floor,
+            [21.625, -0.0517578125],
+            [-420.0, -418.0],
+        ),
+        (
+            DType::BF16,
+            Rounding::Floor,
+            [6.375, -0.0087890625],
+            [-724.0, -728.0],
+        ),
+    ];
+    for (dtype, rounding, [x, y], [by_tensor, by_number]) in cases {
+        let (xs, ys) = (
+            Tensor::new([x, x, x])?.to(dtype)?,
+            Tensor::new([y, y, y])?.to(dtype)?,
+        );
+        assert_eq!(
+            wide(&xs.div_rounding(&ys, rounding)?)?,
+            [by_tensor; 3],
+            "{x} / {y}"
+        );
+        assert_eq!(
+            wide(&xs.div_rounding(y, rounding)?)?,
+            [by_number; 3],
+            "{x} / {y}"
+        );
+        let one = ys.narrow(0, 1, 1)?;
+        assert_eq!(
+            wide(&xs.div_rounding(&one, rounding)?)?,
+            [by_number; 3],
+            "{x} / {y}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_compares_with_nan_but_as_unequal() -> Result<()> {
+    for dtype in [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::U8,
+        DType::I64,
+        DType::Bool,
+    ] {
+        let x = Tensor::new([0i64, 1, 1])?.to(dtype)?;
+        for (name, got) in [
+            ("lt", x.lt(f64::NAN)?),
+            ("le", x.le(f64::NAN)?),
+            ("gt", x.gt(f64::NAN)?),
+            ("ge", x.ge(f64::NAN)?),
+            ("eq", x.eq(f64::NAN)?),
+            ("not ne", x.ne(f64::NAN)?.logical_not()?),
+        ] {
+            assert_eq!(got.to_vec::<bool>()?, [false; 3], "{name} of {dtype}");
+        }
+    }
+    Ok(())
+}
+
+/// Recorded: 4.3 is 4.3125 in bfloat16, and ten to that power 20480.
+#[test]
+fn ranges_end_at_numbers_of_their_dtype() -> Result<()> {
+    let x = Tensor::logspace(4.3, 2, 4, 10.0, DType::BF16, &Device::cpu())?;
+    assert_eq!(wide(&x)?, [20480.0, 3488.0, 588.0, 100.0]);
+    Ok(())
+}
+
+#[test]
+fn parts_make_complex_numbers_of_their_precision() -> Result<()> {
+    let (x, out) = (Tensor::new([1.0, 2.0])?, Tensor::new([1f32, 2.0])?);
+    let out = Tensor::complex(&out, &out)?;
+    for refused in [
+        Tensor::complex_out(&x, &x, &out),
+        Tensor::polar_out(&x, &x, &out),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), Kind::DType);
+    }
+    assert_eq!(out.real()?.to_vec::<f32>()?, [1.0, 2.0]);
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Operations of two elements.
 
-use crate::complex::{Power, self, quotient, wide2};
+use crate::complex::{self, Power, quotient, wide2};
 use crate::convert::Convert;
-use crate::kernel::{Kernel, Params};
-use crate::lane::ops;
+use crate::kernel::{Kernel, Loop, Params};
+use crate::lane::{Lane, map2, ops};
 use crate::math::Math;
 use half::{bf16, f16};
 use osteon_spec::{Category, DType, Plan};
@@ -11,7 +11,7 @@ use osteon_spec::{Category, DType, Plan};
 ops! {
     /// An operation of two elements, by PyTorch's name; integers wrap.
     pub enum BinaryOp;
-    /// [`binary`] but for the operation that half precision cannot round.
+    /// [`binary`] but for the operations whose half precision is not that of `float32`, rounded once.
     fn computed = map2 over 3;
 
     /// `x + y`; `or` for `bool`.
@@ -290,16 +290,68 @@ ops! {
 /// Division of integers by zero is no fault here (the result is 0): an operation that
 /// [`divides`](BinaryOp::divides) asks [`any_zero`] first.
 pub fn binary(op: BinaryOp, dtype: DType) -> Option<Kernel<3>> {
-    if op == BinaryOp::NextAfter {
+    use BinaryOp::{DivTrunc, FloorDivide, NextAfter};
+    let stepwise: Option<[Loop<3>; 2]> = match op {
         // The neighbour of a half-precision number is not one in float32.
-        if dtype == DType::F16 {
-            return Some(Kernel::new([dtype; 3], next_after::<f16>));
+        NextAfter => Some([next_after::<f16>, next_after::<bf16>]),
+        // Rounding to a whole number shows whether the quotient was rounded before.
+        DivTrunc => Some([div_trunc::<f16>, div_trunc::<bf16>]),
+        FloorDivide => Some([floor_divide::<f16>, floor_divide::<bf16>]),
+        _ => None,
+    };
+    match (stepwise, dtype) {
+        (Some([body, _]), DType::F16) | (Some([_, body]), DType::BF16) => {
+            Some(Kernel::new([dtype; 3], body))
         }
-        if dtype == DType::BF16 {
-            return Some(Kernel::new([dtype; 3], next_after::<bf16>));
-        }
+        _ => computed(op, dtype),
     }
-    computed(op, dtype)
+}
+
+/// [`binary`] where the second operand is one number. PyTorch rounds each step of a division of half precision
+/// by a tensor, but only the result of one by a number.
+pub fn binary_by_number(op: BinaryOp, dtype: DType) -> Option<Kernel<3>> {
+    if matches!(op, BinaryOp::DivTrunc | BinaryOp::FloorDivide) {
+        computed(op, dtype)
+    } else {
+        binary(op, dtype)
+    }
+}
+
+/// `x / y` rounded towards zero in half precision: 17.98 becomes 18 before that.
+///
+/// # Safety
+/// The contract of [`Loop`].
+unsafe fn div_trunc<T: Convert + Lane<Value = T>>(p: [*mut u8; 3], len: usize, _params: &Params) {
+    let quotient = |x: f32, y: f32| T::from_f32(x / y).to::<f32>();
+    // SAFETY: the caller's contract.
+    unsafe { map2::<T, T>(p, len, |x, y| T::from_f32(quotient(x.to(), y.to()).trunc())) };
+}
+
+/// `x / y` rounded down in half precision, each step of it in that precision.
+///
+/// # Safety
+/// The contract of [`Loop`].
+unsafe fn floor_divide<T: Convert + Lane<Value = T>>(p: [*mut u8; 3], len: usize, _: &Params) {
+    let round = |x: f32| T::from_f32(x).to::<f32>();
+    let quotient = |x: f32, y: f32| {
+        if y == 0.0 {
+            return x / y;
+        }
+        let r = x % y;
+        let mut q = round(round(x - r) / y);
+        if r != 0.0 && (y < 0.0) != (r < 0.0) {
+            q = round(q - 1.0);
+        }
+        if q == 0.0 {
+            f32::copysign(0.0, x / y)
+        } else if round(q - q.floor()) > 0.5 {
+            q.floor() + 1.0
+        } else {
+            q.floor()
+        }
+    };
+    // SAFETY: the caller's contract.
+    unsafe { map2::<T, T>(p, len, |x, y| T::from_f32(quotient(x.to(), y.to()))) };
 }
 
 /// The loop of [`NextAfter`](BinaryOp::NextAfter) in half precision, on the bits: those of the magnitude count

@@ -58,7 +58,7 @@ mod triangle;
 mod unary;
 mod value;
 
-pub use binary::{BinaryOp, any_zero, binary};
+pub use binary::{BinaryOp, any_zero, binary, binary_by_number};
 pub use cast::cast;
 pub use compare::{CompareOp, compare};
 pub use contract::{Axis, Contraction};

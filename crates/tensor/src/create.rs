@@ -230,8 +230,8 @@ with_out! { to;
 }
 
 impl View {
-    /// A function of numbers evenly apart, counted from the nearer end, so that both ends are exact; those of an
-    /// integer dtype are between the truncated ends, and truncated.
+    /// A function of numbers evenly apart, counted from the nearer end, so that both ends are exact. The ends are
+    /// numbers of the dtype: those of an integer dtype are truncated, and so are the numbers between them.
     #[track_caller]
     fn spaced(
         start: Scalar,
@@ -253,13 +253,10 @@ impl View {
             return Err(not_a_range(dtype).op(to.op));
         }
         let held = |s: Scalar| {
-            let s = if dtype.is_integer() {
+            if dtype.is_integer() {
                 s.check_fits(dtype).map_err(|e| e.op(to.op))?;
-                Value::new(s, dtype).read(dtype)
-            } else {
-                s
-            };
-            Ok::<_, Error>(match s {
+            }
+            Ok::<_, Error>(match Value::new(s, dtype).read(dtype) {
                 Scalar::Complex(re, im) => [re, im],
                 real => [f64::from_scalar(real), 0.0],
             })

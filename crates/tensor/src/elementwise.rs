@@ -205,7 +205,7 @@ impl Call<'_> {
         self.check_factor(compute)?;
         self.check_bounds(compute)?;
         // Compared exactly also with a number that the integers cannot hold.
-        let beyond = |arg: &Arg<'_>| matches!(*arg, Arg::Number(n) if n.saturate(compute) != n);
+        let beyond = |arg: &Arg<'_>| matches!(*arg, Arg::Number(n) if compute.is_integer() && n.saturate(compute) != n);
         let compute = match self.op {
             Op::Compare(_) if self.args.iter().any(beyond) => DType::I64,
             _ => compute,

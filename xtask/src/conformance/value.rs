@@ -148,6 +148,9 @@ impl Tolerance {
         complex: 1e-7,
     };
 
+    /// Ends the words of a difference of complex numbers that is one of `float32`'s last digits.
+    pub const LAST_DIGITS: &str = ", which is float32's last digits";
+
     fn of(self, dtype: DType) -> f64 {
         match (dtype.is_complex(), dtype.is_float(), dtype.size()) {
             (true, ..) => self.complex,
@@ -166,7 +169,7 @@ impl Tolerance {
         let relative = self.of(dtype);
         let magnitudes = want.iter().flat_map(|n| [n.re().abs(), n.im().abs()]);
         let largest = magnitudes.filter(|m| m.is_finite()).fold(0.0, f64::max);
-        let same = |want: Number, got: Number| match (want, got) {
+        let same = |want: Number, got: Number, relative: f64| match (want, got) {
             (Number::Int(a), Number::Int(b)) => a == b,
             _ if relative == 0.0 => false,
             _ => {
@@ -174,10 +177,14 @@ impl Tolerance {
                     && close(want.im(), got.im(), relative, largest)
             }
         };
-        let first = want.iter().zip(got).position(|(w, g)| !same(*w, *g))?;
+        let pairs = || want.iter().zip(got);
+        let first = pairs().position(|(w, g)| !same(*w, *g, relative))?;
+        let last_digits = dtype == DType::C64 && pairs().all(|(w, g)| same(*w, *g, self.single));
         Some(format!(
-            "value {first} is {:?}, want {:?}",
-            got[first], want[first]
+            "value {first} is {:?}, want {:?}{}",
+            got[first],
+            want[first],
+            if last_digits { Self::LAST_DIGITS } else { "" }
         ))
     }
 }

@@ -4,7 +4,7 @@ use super::into;
 use crate::arithmetic::{POW, clamped, fast};
 use crate::elementwise::binary;
 use crate::{Operand, Tensor};
-use osteon_spec::Result;
+use osteon_spec::{Error, Kind, Result};
 use osteon_tensor::{BinaryOp, Compute, Op};
 
 impl Tensor {
@@ -54,7 +54,7 @@ impl Tensor {
     /// [`Tensor::complex`] into `out`, which has the result's shape.
     ///
     /// # Errors
-    /// As there; another shape; a result that `out` cannot hold; overlap.
+    /// As there; another shape or dtype; overlap.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;
@@ -72,7 +72,7 @@ impl Tensor {
     /// [`Tensor::polar`] into `out`, which has the result's shape.
     ///
     /// # Errors
-    /// As there; another shape; a result that `out` cannot hold; overlap.
+    /// As there; another shape or dtype; overlap.
     ///
     /// ```
     /// # use osteon_autograd::Tensor;
@@ -90,6 +90,14 @@ impl Tensor {
 
 #[track_caller]
 fn of_two(name: &'static str, op: BinaryOp, a: &Tensor, b: &Tensor, out: &Tensor) -> Result<()> {
+    if out.dtype() != a.dtype().to_complex() {
+        let (parts, out) = (a.dtype(), out.dtype());
+        let message = format!(
+            "out is {out}, but parts of {parts} make {}",
+            parts.to_complex()
+        );
+        return Err(Error::new(Kind::DType, message).op(name));
+    }
     let operands = [a.into(), b.into()];
     binary(name, Op::Binary(op), Compute::Same, operands).out(out)
 }

@@ -185,6 +185,23 @@ fn embeddings() -> Result<()> {
         .backward()?;
     let gradient = weight.grad().expect("a gradient").to_vec::<f64>()?;
     assert_eq!(gradient, [1.0, 1.0, 2.0, 2.0, 0.0, 0.0]);
+
+    // Row 2 is looked up three times, and gets the mean of what each time brings.
+    weight.set_grad(None)?;
+    let how = f::Embedding {
+        scale_grad_by_freq: true,
+        ..f::Embedding::default()
+    };
+    let upstream = Tensor::new([[[1.0], [2.0], [5.0]], [[4.0], [5.0], [6.0]]])?;
+    let rows = f::embedding_with(&indices, &weight, &how)?;
+    rows.mul(&upstream)?.sum()?.backward()?;
+    let gradient = weight.grad().expect("a gradient").to_vec::<f64>()?;
+    assert!(
+        gradient
+            .iter()
+            .zip([2.0, 2.0, 4.5, 4.5, 4.0, 4.0])
+            .all(|(got, want)| (got - want).abs() < 1e-12)
+    );
     Ok(())
 }
 

@@ -85,6 +85,18 @@ fn undefined(name: impl std::fmt::Debug, dtype: DType) -> Error {
     )
 }
 
+/// Whether an operand is one element, read again and again where the others have more.
+fn is_one_number(arg: Arg<'_>) -> bool {
+    match arg {
+        Arg::Number(_) => true,
+        Arg::View(v) => v
+            .shape()
+            .iter()
+            .zip(v.stride())
+            .all(|(&n, &step)| n == 1 || step == 0),
+    }
+}
+
 /// Checks that no divisor is zero: integers have no quotient then.
 fn check_divisor(divisor: Arg<'_>) -> Result<()> {
     let zero = match divisor {
@@ -259,7 +271,12 @@ impl Backend for Cpu {
         [a, b]: [Arg<'_>; 2],
         numbers: &[Scalar],
     ) -> Result<()> {
-        let kernel = kernels::binary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
+        let kernel = if is_one_number(b) {
+            kernels::binary_by_number(op, dtype)
+        } else {
+            kernels::binary(op, dtype)
+        };
+        let kernel = kernel.ok_or_else(|| undefined(op, dtype))?;
         if op.divides() && dtype.is_integer() && dst.numel() > 0 {
             check_divisor(b)?;
         }

@@ -25,6 +25,14 @@ pub fn join(op: &str, c: &Call<'_>) -> Made {
         "block_diag" => one(Tensor::block_diag(&list(c)?)?),
         "broadcast_tensors" => all(Tensor::broadcast_tensors(&list(c)?)?),
         "cartesian_prod" => one(Tensor::cartesian_prod(&list(c)?)?),
+        "cat" if c.named("out").is_some() => {
+            let [Arg::List(_), ..] = c.args else {
+                return Err(Stop::Unwritable("not a list of tensors".to_owned()));
+            };
+            let out = c.tensor(usize::MAX, "out")?;
+            Tensor::cat_out(&list(c)?, c.int_or(1, "dim", 0)?, out)?;
+            one(out.clone())
+        }
         "cat" => one(Tensor::cat(&list(c)?, c.int_or(1, "dim", 0)?)?),
         "column_stack" => one(Tensor::column_stack(&list(c)?)?),
         "dstack" => one(Tensor::dstack(&list(c)?)?),

@@ -15,7 +15,7 @@ pub fn create(op: &str, c: &Call<'_>) -> Made {
     match op {
         "arange" => {
             let (start, end) = match c.args {
-                [_] => (0.into(), c.scalar(0, "end")?),
+                [_] if c.named("end").is_none() => (0.into(), c.scalar(0, "end")?),
                 _ => (c.scalar(0, "start")?, c.scalar(1, "end")?),
             };
             let step = c.scalar_or(2, "step", 1)?;

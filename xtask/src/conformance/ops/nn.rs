@@ -94,6 +94,7 @@ pub fn pools(op: &str, c: &Call<'_>) -> Made {
                     .map(|_| c.float(3, "max_norm"))
                     .transpose()?,
                 norm_type: c.float_or(4, "norm_type", 2.0)?,
+                scale_grad_by_freq: c.flag(5, "scale_grad_by_freq")?,
             },
         )?),
         _ => Err(Stop::Missing),

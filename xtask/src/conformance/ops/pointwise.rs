@@ -48,16 +48,16 @@ pub fn binary(op: &str, c: &Call<'_>) -> Made {
     }
 }
 
-/// Python's reflected operators: `other op self`.
+/// Python's reflected operators, `other op self`, computed as PyTorch's methods do.
 pub fn reflected(op: &str, c: &Call<'_>) -> Made {
     let (this, other) = (|| c.tensor(0, "self"), || c.tensor(1, "other"));
     match op {
-        "__radd__" => one((other()? + this()?)?),
-        "__rdiv__" => one((other()? / this()?)?),
+        "__radd__" => one(this()?.add(c.operand(1, "other")?)?),
+        "__rdiv__" => one(this()?.reciprocal()?.mul(c.operand(1, "other")?)?),
         "__rmod__" => one((other()? % this()?)?),
-        "__rmul__" => one((other()? * this()?)?),
+        "__rmul__" => one(this()?.mul(c.operand(1, "other")?)?),
         "__rpow__" => one(other()?.pow(this()?)?),
-        "__rsub__" => one((other()? - this()?)?),
+        "__rsub__" => one(this()?.rsub(c.operand(1, "other")?, 1)?),
         "rsub" => one(this()?.rsub(c.operand(1, "other")?, c.scalar_or(2, "alpha", 1)?)?),
         _ => Err(Stop::Missing),
     }
@@ -124,6 +124,11 @@ pub fn other(op: &str, c: &Call<'_>) -> Made {
             (None, Some(_)) => x()?.clamp_max(c.operand(2, "max")?)?,
             (None, None) => return Err(Stop::Unwritable("a clamp without bounds".to_owned())),
         }),
+        "complex" if c.named("out").is_some() => {
+            let out = c.tensor(usize::MAX, "out")?;
+            Tensor::complex_out(x()?, c.tensor(1, "imag")?, out)?;
+            one(out.clone())
+        }
         "complex" => one(Tensor::complex(x()?, c.tensor(1, "imag")?)?),
         "polar" => one(Tensor::polar(x()?, c.tensor(1, "angle")?)?),
         "equal" => Ok(vec![Output::Scalar(Number::Int(

@@ -114,8 +114,14 @@ pub fn copies(op: &str, c: &Call<'_>) -> Made {
         "int" => to(c, DType::I32),
         "long" => to(c, DType::I64),
         "short" => to(c, DType::I16),
-        "clone" => one(x()?.copy()?),
-        "contiguous" => one(x()?.contiguous()?),
+        "clone" => one(match c.memory_format("memory_format")? {
+            None => x()?.copy()?,
+            Some(format) => x()?.copy_in(format)?,
+        }),
+        "contiguous" => one(match c.memory_format("memory_format")? {
+            None => x()?.contiguous()?,
+            Some(format) => x()?.contiguous_in(format)?,
+        }),
         "flatten" => one(x()?.flatten(c.int_or(1, "start_dim", 0)?, c.int_or(2, "end_dim", -1)?)?),
         "ravel" => one(x()?.ravel()?),
         "reshape" => one(x()?.reshape(c.ints(1, "shape")?)?),
