@@ -79,10 +79,10 @@ pub const POINTS: [Point; 5] = [
         run: climbs,
         truth: Text {
             en: "and there is no need to guess: the difference of two maps names what grew, by how much, and the \
-                 line that made it. (Losses that keep their graphs will be named the same way; gradients are \
-                 not here yet.)",
+                 line that made it. Losses that keep their graphs are named the same way: what a graph saved, for which \
+                 operation, and the tensor that keeps it.",
             zh: "而且不用猜：两张图的差会说出什么增加了、增加了多少、是哪一行造成的。\
-                 （保留计算图的 loss 以后也会这样列出；目前还没有梯度。）",
+                 保留计算图的 loss 也是这样列出：图保存了什么、为哪个运算、被哪个张量留着。",
         },
     },
     Point {
