@@ -704,6 +704,15 @@ fn numbers_of_optimisers_change_between_steps() -> Result<()> {
         assert!(o.load_state_dict(&state).is_err(), "{count}");
         o.step()?;
     }
+    // Numbers that make no sense are refused when they come, not at the next step.
+    let mut o = Optimizer::new([&w], Adam::default())?;
+    for (name, x) in [("lr", f64::NAN), ("betas.1", 1.0), ("eps", -1.0)] {
+        let state = StateDict::from([(format!("param_groups.0.{name}"), Tensor::new(x)?)]);
+        assert!(o.load_state_dict(&state).is_err(), "{name}");
+    }
+    let state = StateDict::from([("param_groups.0.lr".to_string(), Tensor::new([1.0, 2.0])?)]);
+    assert!(o.load_state_dict(&state).is_err());
+    assert_eq!(o.groups()[0].algorithm, Adam::default());
     // No gradients, other gradients, NaN.
     let mixed = [DType::F32, DType::F64, DType::BF16, DType::C64].map(|d| {
         let p = parameter(Tensor::ones([2], d, &Device::cpu()).unwrap()).unwrap();
@@ -1034,5 +1043,114 @@ fn clipping_is_whole_or_not_at_all() -> Result<()> {
     a.set_grad(Some(&Tensor::new([f32::INFINITY])?))?;
     clip_grad_norm_([&a, &b], 1.0, 2.0)?;
     assert!(grad_of(&a)[0].is_nan() && grad_of(&b)[0] == 0.0);
+    Ok(())
+}
+
+#[test]
+fn layers_of_senseless_sizes() -> Result<()> {
+    use osteon::nn::{
+        BatchNorm1d, Conv1d, Dropout, Embedding, LayerNorm, MultiheadAttention, Sequential,
+        functional::Conv, init,
+    };
+    let _p = PROCESS.read();
+    let cpu = Device::cpu();
+    for (width, heads) in [(8, 0), (8, 3), (0, 1), (usize::MAX / 2, 1), (usize::MAX, 1)] {
+        assert!(
+            MultiheadAttention::new(width, heads).is_err(),
+            "{width} {heads}"
+        );
+    }
+    for n in [usize::MAX, usize::MAX / 2, 1 << 62] {
+        assert!(Linear::new(n, n).is_err() && Embedding::new(n, n).is_err());
+        assert!(LayerNorm::new([n, n]).is_err() && BatchNorm1d::new(n).is_err());
+        assert!(Conv1d::new(n, n, [n], Conv::default()).is_err());
+    }
+    assert!(
+        Conv1d::new(
+            4,
+            4,
+            [3],
+            Conv {
+                groups: 0,
+                ..Conv::default()
+            }
+        )
+        .is_err()
+    );
+    for how in [
+        Conv {
+            stride: [0],
+            ..Conv::default()
+        },
+        Conv {
+            dilation: [0],
+            ..Conv::default()
+        },
+    ] {
+        let x = Tensor::zeros([1, 4, 9], DType::F32, &cpu)?;
+        assert!(Conv1d::new(4, 4, [3], how)?.forward(&x).is_err());
+    }
+    let _ = Linear::new(0, 3)?.forward(&Tensor::zeros([2, 0], DType::F32, &cpu)?)?;
+    let _ = Conv1d::new(0, 0, [0], Conv::default());
+    let rows = Embedding::new(0, 4)?;
+    assert!(
+        rows.forward(&Tensor::new([0i64])?).is_err()
+            && rows.forward(&Tensor::new([-1i64])?).is_err()
+    );
+    assert_eq!(
+        rows.forward(&Tensor::zeros([0], DType::I64, &cpu)?)?
+            .shape(),
+        [0, 4]
+    );
+    assert!(
+        BatchNorm1d::new(2)?
+            .forward(&Tensor::zeros([1, 2], DType::F32, &cpu)?)
+            .is_err()
+    );
+    assert!(
+        LayerNorm::new([3])?
+            .forward(&Tensor::zeros([2, 4], DType::F32, &cpu)?)
+            .is_err()
+    );
+    for p in [f64::NAN, -1.0, 2.0] {
+        assert!(Dropout::new(p).forward(&Tensor::new([1f32])?).is_err());
+    }
+    assert_eq!(
+        Sequential::new().forward(&Tensor::new([1f32])?)?.shape(),
+        [1]
+    );
+    for shape in [&[0, 3][..], &[3, 0], &[0, 0, 2]] {
+        let t = Tensor::zeros(shape, DType::F32, &cpu)?;
+        init::orthogonal_(&t, init::Gain::Linear)?;
+        let _ = init::kaiming_uniform_(&t, 0.0);
+        let _ = init::xavier_normal_(&t, init::Gain::Linear);
+    }
+    let t = Tensor::new([1f32, 2.0])?;
+    assert!(
+        init::orthogonal_(&t, init::Gain::Linear).is_err()
+            && init::kaiming_uniform_(&t, 0.0).is_err()
+    );
+    let _ = init::trunc_normal_(&t, 0.0, 0.0, -1.0, 1.0);
+    assert!(
+        init::trunc_normal_(&t, 0.0, 1.0, 2.0, 1.0).is_err()
+            && init::normal_(&t, 0.0, -1.0).is_err()
+    );
+    Ok(())
+}
+
+/// A leaf that becomes other bytes where nothing is recorded.
+#[test]
+fn leaves_that_are_replaced_keep_no_gradient_of_another_shape() -> Result<()> {
+    let _p = PROCESS.read();
+    let mut w = leaf(&[1.0, 2.0])?;
+    let y = w.mul(&w)?;
+    let old = w.clone();
+    no_grad(|| w.set_(&Tensor::new([7f32; 3])?))?;
+    assert_eq!(w.shape(), [3]);
+    assert!(w.grad().is_none_or(|g| g.shape() == w.shape()));
+    let _ = w.mul(2)?.sum()?.backward();
+    assert!(w.grad().is_none_or(|g| g.shape() == w.shape()));
+    let _ = y.sum()?.backward();
+    assert!(old.grad().is_none_or(|g| g.shape() == old.shape()));
     Ok(())
 }

@@ -64,7 +64,9 @@ impl MultiheadAttention {
             let message = format!("{heads} heads do not divide a width of {width}");
             return Err(Error::new(Kind::Value, message).op("MultiheadAttention"));
         }
-        let in_proj_weight = init::empty([3 * width, width])?;
+        // What does not fit is refused by its size.
+        let rows = width.saturating_mul(3);
+        let in_proj_weight = init::empty([rows, width])?;
         init::xavier_uniform_(&in_proj_weight, init::Gain::Linear)?;
         let out_proj = Linear::new(width, width)?;
         if let Some(bias) = &out_proj.bias {
@@ -72,7 +74,7 @@ impl MultiheadAttention {
         }
         Ok(built(MultiheadAttention {
             in_proj_weight: parameter(in_proj_weight)?,
-            in_proj_bias: Some(parameter(init::full(&[3 * width], 0.0)?)?),
+            in_proj_bias: Some(parameter(init::full(&[rows], 0.0)?)?),
             out_proj,
             batch_first: false,
             dropout: 0.0,

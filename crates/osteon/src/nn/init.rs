@@ -373,7 +373,7 @@ pub fn kaiming_normal_with_(tensor: &Tensor, gain: Gain, fan: Fan) -> Result<()>
 pub fn orthogonal_(tensor: &Tensor, gain: Gain) -> Result<()> {
     let op = "orthogonal_";
     fans(tensor).map_err(|e| e.op(op))?;
-    if tensor.device().is_meta() {
+    if tensor.device().is_meta() || tensor.numel() == 0 {
         return Ok(());
     }
     write(op, tensor, || {

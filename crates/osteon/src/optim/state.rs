@@ -69,7 +69,7 @@ impl<A: Algorithm> Optimizer<A> {
     ///
     /// # Errors
     /// States of parameters that are not here, that the algorithm does not have, or of another shape; some states of a
-    /// parameter without the others; a count that is none; out of memory. Nothing has been changed then.
+    /// parameter without the others; a count or numbers that make no sense; out of memory. Nothing has been changed then.
     ///
     /// ```
     /// use osteon::{Tensor, nn::parameter, optim::{Optimizer, SGD}};
@@ -144,6 +144,15 @@ impl<A: Algorithm> Optimizer<A> {
                     numbers.push((g, name, tensor.item::<f64>()?));
                 }
             }
+        }
+        for (g, group) in self.groups.iter().enumerate() {
+            let mut algorithm = group.algorithm.clone();
+            for (name, own) in algorithm.numbers() {
+                if let Some((_, _, x)) = numbers.iter().find(|(at, n, _)| (*at, *n) == (g, name)) {
+                    *own = *x;
+                }
+            }
+            algorithm.check().map_err(|e| e.op("load_state_dict"))?;
         }
         if known != state.len() {
             return wrong(format!(
