@@ -1154,3 +1154,124 @@ fn leaves_that_are_replaced_keep_no_gradient_of_another_shape() -> Result<()> {
     assert!(old.grad().is_none_or(|g| g.shape() == old.shape()));
     Ok(())
 }
+
+/// Reports walk graphs of any depth with as little stack as passes do.
+#[test]
+fn deep_graphs_are_looked_at_with_little_stack() {
+    let _p = PROCESS.write();
+    let run = || -> Result<()> {
+        let w = leaf(&[0.5])?;
+        let mut x = w.mul(1)?;
+        for _ in 0..20_000 {
+            let [y] = Twice.apply([&x])?;
+            x = checkpoint(|x| x[0].sin(), &[&y])?;
+        }
+        let mut list = leaf(&[0.5])?;
+        for _ in 0..20_000 {
+            let next = leaf(&[0.5])?;
+            next.set_grad(Some(&list))?;
+            list = next;
+        }
+        assert!(memory::map().to_string().len() > 100);
+        assert!(memory::retained(&x)? > 0 && memory::retained(&list)? > 0);
+        let _ = (memory::dominators()?, memory::holders(&w)?);
+        memory::set_limit(&Device::cpu(), Some(0));
+        let e = Tensor::zeros([1 << 24], DType::F32, &Device::cpu());
+        memory::set_limit(&Device::cpu(), None);
+        assert!(e.unwrap_err().to_string().contains("out of memory"));
+        Ok(())
+    };
+    let thread = std::thread::Builder::new().stack_size(256 << 10);
+    thread.spawn(run).unwrap().join().unwrap().unwrap();
+}
+
+/// Two results that are one tensor, none at all, and gradients of their own making.
+struct Doubled;
+
+impl Function<1, 2> for Doubled {
+    fn forward(&self, ctx: &mut ForwardContext, [x]: [&Tensor; 1]) -> Result<[Tensor; 2]> {
+        let y = x.mul(2)?;
+        ctx.save(&y);
+        Ok([y.clone(), y])
+    }
+
+    fn backward(
+        &self,
+        ctx: &BackwardContext<'_>,
+        [a, b]: [Tensor; 2],
+    ) -> Result<[Option<Tensor>; 1]> {
+        ctx.saved(0)?;
+        Ok([Some(a.mul(10)?.add(&b)?)])
+    }
+}
+
+struct Source;
+
+impl Function<0, 1> for Source {
+    fn forward(&self, _: &mut ForwardContext, _: [&Tensor; 0]) -> Result<[Tensor; 1]> {
+        Ok([Tensor::new([1f32])?])
+    }
+
+    fn backward(&self, _: &BackwardContext<'_>, _: [Tensor; 1]) -> Result<[Option<Tensor>; 0]> {
+        Ok([])
+    }
+}
+
+#[test]
+fn results_and_gradients_that_are_other_tensors() -> Result<()> {
+    let _p = PROCESS.read();
+    let w = leaf(&[1.0])?;
+    let [a, b] = Doubled.apply([&w])?;
+    a.mul(1)?.add(&b.mul(3)?)?.backward()?;
+    assert!(
+        [vec![13.0], vec![4.0]].contains(&grad_of(&w)),
+        "{:?}",
+        grad_of(&w)
+    );
+    let [s] = Source.apply([])?;
+    assert!(!s.requires_grad() && s.backward().is_err());
+    // The gradient of a pass is the result itself, an integer, of another dtype, spread, or a parameter.
+    let given: [fn(&Tensor, &Tensor) -> Result<Tensor>; 5] = [
+        |y, _| Ok(y.clone()),
+        |_, _| Tensor::new([1i64, 2]),
+        |_, _| Tensor::new([1f64, 2.0]),
+        |_, _| Tensor::new([1f32])?.expand([2]),
+        |_, w| Ok(w.clone()),
+    ];
+    for (i, given) in given.into_iter().enumerate() {
+        for create_graph in [false, true] {
+            let w = leaf(&[1.0, 2.0])?;
+            let y = w.mul(1)?;
+            let g = given(&y, &w)?;
+            let before = g.to(DType::F32)?.to_vec::<f32>()?;
+            for _ in 0..2 {
+                let how = Backward {
+                    gradient: Some(&g),
+                    retain_graph: true,
+                    create_graph,
+                    ..Backward::default()
+                };
+                y.backward_with(&how)?;
+            }
+            let twice: Vec<f32> = before.iter().map(|x| 2.0 * x).collect();
+            assert_eq!(grad_of(&w), twice, "{i}");
+            assert_eq!(
+                (g.to(DType::F32)?.to_vec::<f32>()?, w.to_vec::<f32>()?),
+                (before, vec![1.0, 2.0])
+            );
+            w.set_grad(None)?; // PyTorch's cycle of a leaf and its recorded gradient
+        }
+    }
+    // A hook that gives the leaf itself.
+    let w = leaf(&[1.0, 2.0])?;
+    let own = w.clone();
+    w.register_hook(move |_| Ok(Some(own.clone())))?;
+    for _ in 0..2 {
+        w.mul(2)?.sum()?.backward()?;
+    }
+    assert_eq!(
+        (w.to_vec::<f32>()?, grad_of(&w)),
+        (vec![1.0, 2.0], vec![2.0, 4.0])
+    );
+    Ok(())
+}
