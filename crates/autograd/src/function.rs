@@ -117,26 +117,28 @@ pub trait Function<const IN: usize, const OUT: usize = 1>: Send + Sync {
             constant: vec![false; OUT],
         };
         let versions = inputs.map(Tensor::version);
-        let outputs = no_grad(|| self.forward(&mut ctx, inputs)).map_err(named)?;
+        let results = no_grad(|| self.forward(&mut ctx, inputs)).map_err(named)?;
         if let Some(i) = (0..IN).find(|&i| inputs[i].version() != versions[i]) {
             let message = format!("wrote its input {i} in place; it must write a copy()");
             return Err(named(Error::new(Kind::Autograd, message)));
         }
-        // A result that somebody else holds (an input, a parameter, what it returned before) gets a place of its own in
-        // the graph; theirs stays what it is.
-        let is_fresh = |out: &Tensor| {
+        // A result that somebody else holds (an input, a parameter, what it returned before), or that comes twice, gets a
+        // place of its own in the graph; theirs stays what it is.
+        let is_old = |t: &Tensor| t.requires_grad() || inputs.iter().any(|i| i.is(t));
+        let place = |t: &Tensor| results.iter().position(|out| out.is(t));
+        let is_fresh = |k: usize, out: &Tensor| {
             let is_saved = ctx.saved.iter().any(|t| t.is(out));
-            let is_old = out.requires_grad() || inputs.iter().any(|i| i.is(out));
-            out.as_view().viewer().is_unique() || is_saved && !is_old
+            let is_first = place(out) == Some(k);
+            is_first && (out.as_view().viewer().is_unique() || is_saved && !is_old(out))
         };
-        let fresh = outputs.map(|out| {
-            if is_fresh(&out) {
-                Ok(out)
+        let fresh = results.iter().enumerate().map(|(k, out)| {
+            if is_fresh(k, out) {
+                Ok(out.clone())
             } else {
                 no_grad(|| out.alias())
             }
         });
-        let fresh = fresh.into_iter().collect::<Result<Vec<_>>>()?;
+        let fresh = fresh.collect::<Result<Vec<_>>>().map_err(named)?;
         let outputs = <[Tensor; OUT]>::try_from(fresh)
             .map_err(|_| named(Error::new(Kind::Autograd, "a result was lost")))?;
         if !records {
@@ -144,7 +146,7 @@ pub trait Function<const IN: usize, const OUT: usize = 1>: Send + Sync {
         }
         let mut recorder = Recorder::new(name, site, &inputs)?;
         for tensor in &ctx.saved {
-            match outputs.iter().position(|out| out.is(tensor)) {
+            match place(tensor).filter(|_| !is_old(tensor)) {
                 Some(k) => recorder.save_output_of(tensor.as_view(), k)?,
                 None => recorder.save(tensor)?,
             }

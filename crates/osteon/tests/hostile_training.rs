@@ -1223,11 +1223,7 @@ fn results_and_gradients_that_are_other_tensors() -> Result<()> {
     let w = leaf(&[1.0])?;
     let [a, b] = Doubled.apply([&w])?;
     a.mul(1)?.add(&b.mul(3)?)?.backward()?;
-    assert!(
-        [vec![13.0], vec![4.0]].contains(&grad_of(&w)),
-        "{:?}",
-        grad_of(&w)
-    );
+    assert_eq!(grad_of(&w), [13.0]);
     let [s] = Source.apply([])?;
     assert!(!s.requires_grad() && s.backward().is_err());
     // The gradient of a pass is the result itself, an integer, of another dtype, spread, or a parameter.
