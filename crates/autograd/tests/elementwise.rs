@@ -336,3 +336,13 @@ fn parts_make_complex_numbers_of_their_precision() -> Result<()> {
     assert_eq!(out.real()?.to_vec::<f32>()?, [1.0, 2.0]);
     Ok(())
 }
+
+/// Recorded: the width of all bins, 8.421875, is 8.4375 in bfloat16, which puts -0.17578125 one bin lower.
+#[test]
+fn bins_of_half_precision_have_widths_of_it() -> Result<()> {
+    let x = Tensor::new([-4.65625, -0.17578125, 3.765625, 1.1328125, -0.5703125])?;
+    let counts = x.to(DType::BF16)?.histc(100, 0.0, 0.0)?;
+    let filled = counts.nonzero()?.to_vec::<i64>()?;
+    assert_eq!(filled, [0, 48, 52, 68, 99]);
+    Ok(())
+}

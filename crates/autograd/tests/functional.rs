@@ -289,3 +289,14 @@ fn unit_vectors_and_their_angles() -> Result<()> {
     assert_close(&zero.normalize(2.0, 0, 1e-12)?, &[0.0; 3]);
     Ok(())
 }
+
+/// By hand: scores of 125 and 125.625, whose difference bfloat16 would make 0.5; the weight is the sigmoid of 0.625.
+#[test]
+fn scores_of_half_precision_are_not_rounded() -> Result<()> {
+    let half = |x: &[f64]| Tensor::from_vec(x.to_vec(), [x.len(), 1])?.to(DType::BF16);
+    let (query, key, value) = (half(&[10.0])?, half(&[12.5, 12.5625])?, half(&[0.0, 1.0])?);
+    let how = functional::Attention::default();
+    let got = functional::scaled_dot_product_attention(&query, &key, &value, &how)?;
+    assert_eq!(got.to(DType::F64)?.to_vec::<f64>()?, [0.65234375]);
+    Ok(())
+}

@@ -71,7 +71,8 @@ impl Attention<'_> {
 
 impl View {
     /// `softmax(query · keyᵀ · scale + mask) · value`, of the query, which this view is. A query that may look at no key
-    /// gives zeros. Heads and batches broadcast without being copied; the result has the query's order of dims.
+    /// gives zeros. Heads and batches broadcast without being copied; the result has the query's order of dims. Half
+    /// precision is computed in copies of `float32` and rounded once.
     ///
     /// # Errors
     /// Shapes or dtypes that do not fit; a mask together with `is_causal`; guards; out of memory.
@@ -80,7 +81,13 @@ impl View {
         how.check(self, key, value)?;
         let scale = how.scale_of(self);
         let size = self.shape()[self.dim() - 1];
-        let mut scores = product(Target::fresh(NAME), self, &key.mt()?, None)?;
+        let dtype = self.dtype();
+        let wide = |v: &View| match dtype {
+            // The error of a score is a factor of its weight, and scores are large.
+            DType::F16 | DType::BF16 if v.dtype() == dtype => v.to_dtype(DType::F32),
+            _ => Ok(v.clone()),
+        };
+        let mut scores = product(Target::fresh(NAME), &wide(self)?, &wide(key)?.mt()?, None)?;
         let multiply = Op::Binary(BinaryOp::Mul);
         call(multiply, &[(&scores).into(), scale.into()], &[]).overwrite(&scores)?;
         let causal = if how.is_causal {
@@ -89,7 +96,8 @@ impl View {
             None
         };
         if let Some(mask) = how.mask.or(causal.as_ref()) {
-            scores = masked(scores, mask)?;
+            check_mask(mask, dtype)?;
+            scores = masked(scores, &wide(mask)?)?;
         }
         let mut weights = scores.softmax(-1)?;
         if how.mask.is_some() && scores.numel() > 0 {
@@ -116,7 +124,7 @@ impl View {
         } else {
             None
         };
-        product(Target::fresh(NAME), &weights, value, layout)
+        product(Target::fresh(NAME), &weights, &wide(value)?, layout)?.to_dtype(dtype)
     }
 }
 
@@ -128,22 +136,21 @@ fn causal(scores: &View) -> Result<View> {
         .triangle(Triangle::Lower(0))
 }
 
+fn check_mask(mask: &View, dtype: DType) -> Result<()> {
+    if [DType::Bool, DType::F32, dtype].contains(&mask.dtype()) {
+        return Ok(());
+    }
+    let got = mask.dtype();
+    let message = format!("the mask must be bool, float32 or {dtype}, got {got}");
+    Err(unfit(Kind::DType, message))
+}
+
 /// Scores with -infinity where a `bool` mask is false, or with another mask added.
 #[track_caller]
 fn masked(scores: View, mask: &View) -> Result<View> {
     if mask.dtype() == DType::Bool {
         let hidden = call(Op::Unary(UnaryOp::LogicalNot), &[mask.into()], &[]).fresh()?;
         return scores.masked_fill(&hidden, f64::NEG_INFINITY.into());
-    }
-    if mask.dtype() != scores.dtype() && mask.dtype() != DType::F32 {
-        return Err(unfit(
-            Kind::DType,
-            format!(
-                "the mask must be bool, float32 or {}, got {}",
-                scores.dtype(),
-                mask.dtype()
-            ),
-        ));
     }
     crate::elementwise::check_broadcasts_to(mask, &scores, NAME)?;
     call(
