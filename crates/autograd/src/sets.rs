@@ -275,9 +275,8 @@ impl Tensor {
             return Err(Error::new(Kind::Value, message).op(op));
         }
         // In this dtype, rounding and all: that decides for elements at a border.
-        let rounded = |x: f64| Tensor::scalar_tensor(x, self.dtype(), &self.device());
-        let (least, width) = (rounded(low)?, rounded(high - low)?);
-        let places = self.sub(&least)?.mul(&rounded(bins as f64)?)?.div(&width)?;
+        let width = Tensor::scalar_tensor(high - low, self.dtype(), &self.device())?;
+        let places = self.sub(low)?.mul(bins as i64)?.div(&width)?;
         let places = places.to(DType::F64)?.to_vec::<f64>()?;
         let inside = values
             .into_iter()
