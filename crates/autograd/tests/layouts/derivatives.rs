@@ -108,7 +108,7 @@ fn weighted(results: &[Tensor]) -> Result<Option<Tensor>> {
 /// Whether a row is checked for inputs that lie like this.
 pub fn is_checked(row: &Row, lay: Lay) -> bool {
     !SKIPPED.iter().any(|(name, _)| *name == row.name)
-        && !(lay == Lay::Expanded && SKIPPED_WHERE_REPEATED.contains(&row.name))
+        && (lay != Lay::Expanded || !SKIPPED_WHERE_REPEATED.contains(&row.name))
 }
 
 /// What is wrong with the derivative of a row for inputs that lie like this.
