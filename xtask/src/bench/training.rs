@@ -23,13 +23,21 @@ nn::module! {
 pub fn run(sink: &mut Sink) -> Result<()> {
     const BATCH: usize = 128;
     let model = Mlp::new()?;
-    let mut optimizer = Optimizer::new(model.parameters(), SGD { lr: 0.01, ..SGD::default() })?;
+    let mut optimizer = Optimizer::new(
+        model.parameters(),
+        SGD {
+            lr: 0.01,
+            ..SGD::default()
+        },
+    )?;
     let x = uniform(&[BATCH, 784], DType::F32)?;
     let y = Tensor::arange(0, BATCH as i64, 1)?.remainder(10)?;
     let flops = 6.0 * BATCH as f64 * (784.0 * 512.0 + 512.0 * 512.0 + 5120.0);
     sink.run(case("mlp step", "784-512-512-10 b128", 0.0, flops), || {
         optimizer.zero_grad()?;
-        CrossEntropyLoss::default().forward(&model.forward(&x)?, &y)?.backward()?;
+        CrossEntropyLoss::default()
+            .forward(&model.forward(&x)?, &y)?
+            .backward()?;
         optimizer.step()
     });
     Ok(())
