@@ -41,6 +41,20 @@ impl Tensor {
         Ok((values, Tensor::from_view(indices)))
     }
 
+    /// A sum or mean of the elements that are numbers.
+    fn without_nan(
+        &self,
+        out: View,
+        dims: &[isize],
+        keepdim: bool,
+        is_mean: bool,
+    ) -> Result<Tensor> {
+        record(out, &[self], |r, _| {
+            r.save(self)?;
+            Ok(of_numbers(dims, keepdim, is_mean))
+        })
+    }
+
     /// A measure of how far elements are spread, and their mean.
     fn spread_and_mean(
         &self,
@@ -245,10 +259,7 @@ impl Tensor {
     pub fn nansum(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
         let dims = dims.as_ref();
         let out = self.as_view().nansum(dims, keepdim, None)?;
-        record(out, &[self], |r, _| {
-            r.save(self)?;
-            Ok(of_numbers(dims, keepdim, false))
-        })
+        self.without_nan(out, dims, keepdim, false)
     }
 
     /// The mean of what is not NaN, over dims.
@@ -266,10 +277,7 @@ impl Tensor {
     pub fn nanmean(&self, dims: impl AsRef<[isize]>, keepdim: bool) -> Result<Tensor> {
         let dims = dims.as_ref();
         let out = self.as_view().nanmean(dims, keepdim, None)?;
-        record(out, &[self], |r, _| {
-            r.save(self)?;
-            Ok(of_numbers(dims, keepdim, true))
-        })
+        self.without_nan(out, dims, keepdim, true)
     }
 
     /// [`Tensor::nansum`] with the elements converted to a dtype first, on the way; of floats as integers NaN still counts
@@ -294,10 +302,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let dims = dims.as_ref();
         let out = self.as_view().nansum(dims, keepdim, Some(dtype))?;
-        record(out, &[self], |r, _| {
-            r.save(self)?;
-            Ok(of_numbers(dims, keepdim, false))
-        })
+        self.without_nan(out, dims, keepdim, false)
     }
 
     /// [`Tensor::nanmean`] with the elements converted to a dtype first, on the way.
@@ -320,10 +325,7 @@ impl Tensor {
     ) -> Result<Tensor> {
         let dims = dims.as_ref();
         let out = self.as_view().nanmean(dims, keepdim, Some(dtype))?;
-        record(out, &[self], |r, _| {
-            r.save(self)?;
-            Ok(of_numbers(dims, keepdim, true))
-        })
+        self.without_nan(out, dims, keepdim, true)
     }
 
     /// Whether any element is true (not zero): `bool`, but `uint8` of `uint8`.

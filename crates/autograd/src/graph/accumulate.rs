@@ -4,7 +4,6 @@ use super::{Input, Meta};
 use crate::Tensor;
 use osteon_memory::unattributed;
 use osteon_spec::Result;
-use osteon_tensor::View;
 use std::sync::{Arc, PoisonError};
 
 /// A gradient as the input has it: summed over dims that were broadcast, real where the input is, in its dtype.
@@ -67,15 +66,9 @@ pub(crate) fn accumulate(meta: &Arc<Meta>, gradient: Tensor, create_graph: bool)
 /// A copy of a gradient, laid out as its tensor is if that is dense, else row-major.
 fn own(meta: &Meta, gradient: &Tensor) -> Result<Tensor> {
     let g = &meta.geometry;
-    let out = if g.layout.is_non_overlapping_and_dense() {
-        Tensor::from_view(View::alloc(
-            g.layout.with_offset(0)?,
-            g.dtype,
-            &g.device,
-            "grad",
-        )?)
-    } else {
-        Tensor::empty(g.layout.sizes(), g.dtype, &g.device)?
+    let out = match g.dense()? {
+        Some(out) => out,
+        None => Tensor::empty(g.layout.sizes(), g.dtype, &g.device)?,
     };
     out.copy_(gradient)?;
     Ok(out)

@@ -7,7 +7,7 @@ use super::{Back, Edge, Geometry, Grads, Rule, Strided};
 use crate::Tensor;
 use osteon_memory::{attribute, here};
 use osteon_spec::{Error, Kind, Result};
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use std::sync::Arc;
 
 impl Recorder {
@@ -82,15 +82,11 @@ impl Rule for WriteThrough {
         let outer = self.place.base_copy(&back.grad()?)?;
         let inner = self.place.look(&outer)?;
         let grads = [Some(inner.copy()?)];
-        let mut needs: SmallVec<[bool; 2]> = SmallVec::from_slice(back.needs);
-        let wants_base = back.needs(0);
-        needs[0] = wants_base;
         let mut result = self.written.backward(&Back {
             grads: &grads,
-            needs: &needs,
             ..*back
         })?;
-        if wants_base {
+        if back.needs(0) {
             match result.first_mut().and_then(Option::take) {
                 Some(g) => inner.copy_(&g)?,
                 None => inner.zero_()?,

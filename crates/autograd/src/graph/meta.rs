@@ -19,6 +19,17 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
+    /// A new tensor for a gradient, laid out like this from its storage's begin; `None` where this has gaps or overlaps
+    /// itself.
+    pub fn dense(&self) -> Result<Option<Tensor>> {
+        if !self.layout.is_non_overlapping_and_dense() {
+            return Ok(None);
+        }
+        let layout = self.layout.with_offset(0)?;
+        let view = View::alloc(layout, self.dtype, &self.device, "grad")?;
+        Ok(Some(Tensor::from_view(view)))
+    }
+
     pub fn of(tensor: &Tensor) -> Geometry {
         Geometry {
             layout: tensor.layout().clone(),

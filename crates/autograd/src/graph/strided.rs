@@ -3,7 +3,6 @@
 use super::{Back, Geometry, Grads, Rule, one};
 use crate::Tensor;
 use osteon_spec::{DType, Dims, Layout, Result};
-use osteon_tensor::View;
 
 /// A view of `base`, both as layouts over one storage.
 pub(crate) struct Strided {
@@ -87,12 +86,13 @@ impl Strided {
     /// A copy of `gradient`, laid out as the base is.
     pub fn base_copy(&self, gradient: &Tensor) -> Result<Tensor> {
         let g = &self.base;
-        let layout = g.layout.with_offset(0)?;
-        let out = if layout.is_non_overlapping_and_dense() {
-            Tensor::from_view(View::alloc(layout, g.dtype, &g.device, "grad")?)
-        } else {
-            let len = layout.each_once().required_len();
-            strided(&Tensor::zeros([len], g.dtype, &g.device)?, &layout)?
+        let out = match g.dense()? {
+            Some(out) => out,
+            None => {
+                let layout = g.layout.with_offset(0)?;
+                let len = layout.each_once().required_len();
+                strided(&Tensor::zeros([len], g.dtype, &g.device)?, &layout)?
+            }
         };
         out.copy_(gradient)?;
         Ok(out)

@@ -9,6 +9,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+/// What stands around the body of every page, with `%%SLOT%%` where the parts go.
+const FRAME: &str = include_str!("frame.html");
 const BASE_STYLE: &str = include_str!("base.css");
 const BASE_SCRIPT: &str = include_str!("base.js");
 
@@ -19,7 +21,7 @@ pub struct Page<'a, D> {
     pub lang: Lang,
     /// Its title, as text.
     pub title: &'a str,
-    /// Its markup, with `%%SLOT%%` where the parts go.
+    /// The markup of its body.
     pub markup: &'static str,
     /// Its style, after the one that all pages share.
     pub style: &'static str,
@@ -35,7 +37,7 @@ impl<D: Serialize> Page<'_, D> {
     /// # Errors
     /// The writer's.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        for piece in self.markup.split("%%") {
+        for piece in FRAME.split("%%") {
             match piece {
                 "LANG" => out.write_all(match self.lang {
                     Lang::En => b"en",
@@ -46,6 +48,7 @@ impl<D: Serialize> Page<'_, D> {
                     out.write_all(BASE_STYLE.as_bytes())?;
                     out.write_all(self.style.as_bytes())?;
                 }
+                "BODY" => out.write_all(self.markup.as_bytes())?,
                 "DATA" => serde_json::to_writer(InScript(&mut *out), self.data)?,
                 "SCRIPT" => {
                     out.write_all(BASE_SCRIPT.as_bytes())?;
