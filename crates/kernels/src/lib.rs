@@ -50,6 +50,7 @@ mod select;
 mod simd;
 mod sort;
 mod special;
+mod stream;
 mod summaries;
 mod ternary;
 mod tile;

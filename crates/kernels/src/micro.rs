@@ -135,7 +135,7 @@ unsafe fn portable<S: Sum>(
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
+#[cfg(not(target_arch = "x86_64"))]
 mod fused {
     use super::{Micro, plain};
 
@@ -149,7 +149,7 @@ mod fused {
 }
 
 /// Tiles in vector registers: as many sums as they hold, so that loads never limit the multiplications.
-#[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+#[cfg(target_arch = "x86_64")]
 mod fused {
     use super::{Micro, plain};
     use crate::simd::{Level, level};
@@ -205,7 +205,7 @@ mod fused {
     // The contract of a `Micro` speaks of its pointers alone: a variant is chosen only where the CPU has its features.
     pub(super) fn single() -> Micro {
         match level() {
-            Level::Avx512 => Micro {
+            Level::Avx512 | Level::Avx512Bf16 => Micro {
                 rows: 12,
                 cols: 32,
                 run: single_512,
@@ -221,7 +221,7 @@ mod fused {
 
     pub(super) fn double() -> Micro {
         match level() {
-            Level::Avx512 => Micro {
+            Level::Avx512 | Level::Avx512Bf16 => Micro {
                 rows: 12,
                 cols: 16,
                 run: double_512,

@@ -1,10 +1,16 @@
 //! One loop, compiled for several instruction sets, chosen once at run time.
 //!
-//! Debug builds have the baseline only: a third of the code to compile. What runs the other
+//! Three layers: an operation is an expression or a loop that knows no instruction; [`simd_loop!`] and [`vectorized`]
+//! compile it for each level, and the compiler makes the vectors; only what it cannot find by itself (transposes in
+//! registers, tiles of sums, dot products of `bfloat16`, stores past the caches) is written in intrinsics, in the file of
+//! its class, beside a portable twin.
+//!
+//! Debug builds have the baseline of the first two only: a third of the code to compile. What runs the other
 //! variants is built with optimisation: the conformance programs and the benches.
 
+use std::sync::OnceLock;
+
 /// What the CPU offers to loops.
-#[cfg(not(debug_assertions))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// What the target guarantees (SSE2 on x86-64).
@@ -13,27 +19,74 @@ pub(crate) enum Level {
     Avx2,
     /// AVX-512 (x86-64-v4).
     Avx512,
+    /// The same, and dot products of `bfloat16`.
+    Avx512Bf16,
 }
 
-/// The best level of this CPU. The detection is cached by the standard library.
-#[cfg(not(debug_assertions))]
+/// The level of this process: the best of this CPU, or the lower one that the environment variable
+/// `OSTEON_CPU_CAPABILITY` names (`default`, `avx2`, `avx512`, `avx512_bf16`).
 pub(crate) fn level() -> Level {
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let wanted = match std::env::var("OSTEON_CPU_CAPABILITY").as_deref() {
+            Ok("default") => Level::Baseline,
+            Ok("avx2") => Level::Avx2,
+            Ok("avx512") => Level::Avx512,
+            _ => Level::Avx512Bf16,
+        };
+        best().min(wanted)
+    })
+}
+
+/// The best level of this CPU.
+fn best() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
-        if has!("avx512f")
+        let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("f16c");
+        let v4 = has!("avx512f")
             && has!("avx512bw")
             && has!("avx512dq")
             && has!("avx512vl")
-            && has!("avx512cd")
-        {
+            && has!("avx512cd");
+        if v3 && v4 && has!("avx512bf16") {
+            return Level::Avx512Bf16;
+        }
+        if v3 && v4 {
             return Level::Avx512;
         }
-        if has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("f16c") {
+        if v3 {
             return Level::Avx2;
         }
     }
     Level::Baseline
+}
+
+/// Runs a loop as the variant for this CPU: `work` is compiled into one function for each level. What it calls must be
+/// `#[inline(always)]`, or it keeps the baseline's instructions. Costs a load and a branch: it goes around a
+/// loop, not inside one.
+#[inline(always)]
+#[expect(dead_code, reason = "loops of other shapes than `Loop` come to use it")]
+pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
+    {
+        #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c")]
+        fn avx2<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,fma,bmi1,bmi2,f16c")]
+        fn avx512<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        match level() {
+            // SAFETY: the CPU has the level's features.
+            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(work) },
+            // SAFETY: the same.
+            Level::Avx2 => return unsafe { avx2(work) },
+            Level::Baseline => {}
+        }
+    }
+    work()
 }
 
 /// `simd_loop!(N, |ptrs, len, params| body)`: the [`Loop`](crate::kernel::Loop) over `N` dense
@@ -67,7 +120,9 @@ macro_rules! variants {
         // The contract of a `Loop` speaks of its pointers alone: a variant is chosen here only
         // where the CPU has its features.
         match $crate::simd::level() {
-            $crate::simd::Level::Avx512 => avx512 as $crate::kernel::Loop<$n>,
+            $crate::simd::Level::Avx512 | $crate::simd::Level::Avx512Bf16 => {
+                avx512 as $crate::kernel::Loop<$n>
+            }
             $crate::simd::Level::Avx2 => avx2,
             $crate::simd::Level::Baseline => $body,
         }
