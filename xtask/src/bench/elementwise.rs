@@ -55,6 +55,9 @@ pub fn run(sink: &mut Sink) -> Result<()> {
             &out,
             |t, out| t[0].add_out(t[1], out),
         );
+        sink.into(at("gelu_erf into", 2.0 * b), &[&x], &out, |t, out| {
+            t[0].gelu_out(out)
+        });
         sink.into(at("sigmoid into", 2.0 * b), &[&x], &out, |t, out| {
             t[0].sigmoid_out(out)
         });
