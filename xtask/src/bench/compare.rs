@@ -1,6 +1,7 @@
 //! Interleaved runs of this program and the peers' script, and what they joined say.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use super::{Options, Peers, Record, limits, report};
@@ -24,7 +25,7 @@ pub fn run(options: &Options, peers: &Peers) -> Result<bool, String> {
                         round + 1,
                         peers.rounds
                     );
-                    for record in one(options, peers, peer, group, threads)? {
+                    for record in one(options, peers, peer, group, threads, &[])? {
                         whole &= peer != "osteon" || record.error.is_none();
                         let of_case = rounds.entry(record.key()).or_default();
                         of_case.entry(record.peer.clone()).or_default().push(record);
@@ -33,36 +34,74 @@ pub fn run(options: &Options, peers: &Peers) -> Result<bool, String> {
             }
         }
     }
-    let joined: Joined = rounds
+    let mut joined: Joined = rounds
         .into_iter()
         .map(|(key, of_peers)| {
-            (
-                key,
-                of_peers
-                    .into_iter()
-                    .filter_map(|(peer, list)| Some((peer, middle(list)?)))
-                    .collect(),
-            )
+            let middles = of_peers
+                .into_iter()
+                .filter_map(|(peer, list)| Some((peer, middle(list)?)));
+            (key, middles.collect())
         })
         .collect();
-    let mut measured = BTreeMap::new();
-    for &threads in &options.threads {
-        measured.insert(
-            threads,
-            limits::measure(threads).map_err(|e| format!("bench: limits: {e}"))?,
-        );
+    let most = options.threads.iter().copied().max().unwrap_or(1);
+    for &group in &options.groups {
+        println!("group {group}, {most} threads, beside a busy neighbour");
+        for record in one(options, peers, "osteon", group, most, &["--neighbour"])? {
+            let of_case = joined.get_mut(&record.key());
+            if let Some(own) = of_case.and_then(|peers| peers.get_mut("osteon")) {
+                own.neighbour = record.neighbour;
+            }
+        }
     }
-    let text = report::text(&joined, &measured, peers.rounds);
-    std::fs::write(&peers.report, text)
-        .map_err(|e| format!("bench: {}: {e}", peers.report.display()))?;
-    println!("{}", report::summary(&joined));
-    println!("written to {}", peers.report.display());
+    for &threads in &options.threads {
+        let limits = limits::measure(threads).map_err(|e| format!("bench: limits: {e}"))?;
+        let record = limits.to_record(threads, peers.rounds);
+        joined.insert(record.key(), [(record.peer.clone(), record)].into());
+    }
     if let Some(path) = &options.json {
         let records = joined.values().flat_map(|of_case| of_case.values());
         let lines: String = records.map(|r| r.to_json() + "\n").collect();
         std::fs::write(path, lines).map_err(|e| format!("bench: {}: {e}", path.display()))?;
     }
+    write(joined, &peers.report)?;
     Ok(whole)
+}
+
+/// The page from the figures that a comparison wrote with `--json`.
+///
+/// # Errors
+/// A message for a file that cannot be read or written.
+pub fn again(figures: &Path, report: &Path) -> Result<bool, String> {
+    let text = std::fs::read_to_string(figures)
+        .map_err(|e| format!("bench: {}: {e}", figures.display()))?;
+    let mut joined = Joined::new();
+    for (n, line) in text.lines().enumerate() {
+        let record: Record = serde_json::from_str(line)
+            .map_err(|e| format!("bench: {}: line {}: {e}", figures.display(), n + 1))?;
+        let of_case = joined.entry(record.key()).or_default();
+        of_case.insert(record.peer.clone(), record);
+    }
+    write(joined, report).map(|()| true)
+}
+
+/// Writes the page, and says where it is.
+fn write(mut joined: Joined, path: &Path) -> Result<(), String> {
+    let (mut measured, mut rounds) = (report::ByThreads::new(), 0);
+    joined.retain(|key, peers| {
+        let limits = peers
+            .get("limits")
+            .and_then(|r| Some((r.rounds?, r.limits?)));
+        if let Some((n, limits)) = limits {
+            rounds = n;
+            measured.insert(key.3, limits);
+        }
+        limits.is_none()
+    });
+    let text = report::text(&joined, &measured, rounds);
+    std::fs::write(path, text).map_err(|e| format!("bench: {}: {e}", path.display()))?;
+    println!("{}", report::summary(&joined));
+    println!("written to {}", path.display());
+    Ok(())
 }
 
 /// The round whose median is the middle one.
@@ -79,13 +118,14 @@ fn one(
     peer: &str,
     group: char,
     threads: usize,
+    more: &[&str],
 ) -> Result<Vec<Record>, String> {
     let said = |e: &dyn std::fmt::Display| format!("bench: {peer}: {e}");
     let group = group.to_string();
     let mut command = if peer == "osteon" {
         let program = std::env::current_exe().map_err(|e| said(&e))?;
         let mut command = Command::new(program);
-        command.args(["bench", "--json", "/dev/stderr"]);
+        command.args(["bench", "--json", "/dev/stderr"]).args(more);
         command
     } else {
         let mut command = Command::new(&peers.python);

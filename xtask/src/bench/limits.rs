@@ -4,14 +4,31 @@ use std::time::Instant;
 
 use osteon::limits;
 use osteon::{DType, Device, Result, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::Record;
 
 /// Bytes a nanosecond, and floating-point operations a nanosecond.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Limits {
     pub copy: f64,
     pub triad: f64,
     pub read: f64,
     pub flops: f64,
+}
+
+impl Limits {
+    /// As a line among the figures of a comparison of so many rounds.
+    pub fn to_record(self, threads: usize, rounds: usize) -> Record {
+        Record {
+            peer: "limits".into(),
+            group: "limits".into(),
+            threads,
+            rounds: Some(rounds),
+            limits: Some(self),
+            ..Record::default()
+        }
+    }
 }
 
 const FLOATS: usize = 1 << 24;

@@ -1,5 +1,6 @@
 //! Times of repeated runs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a case is measured.
@@ -52,6 +53,21 @@ pub fn measure<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Times, E> {
         median: at(5),
         p10: at(1),
         p90: at(9),
+    })
+}
+
+/// Runs something while another thread keeps a core busy, as a neighbour on the machine would.
+pub fn beside_another<R>(run: impl FnOnce() -> R) -> R {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let result = run();
+        done.store(true, Ordering::Relaxed);
+        result
     })
 }
 

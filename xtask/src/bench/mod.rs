@@ -6,6 +6,7 @@ mod compare;
 mod copies;
 mod create;
 mod elementwise;
+mod goals;
 mod limits;
 mod matmul;
 mod measure;
@@ -47,7 +48,11 @@ pub struct Options {
     threads: Vec<usize>,
     json: Option<PathBuf>,
     check: bool,
+    /// Also beside a thread that keeps a core busy.
+    neighbour: bool,
     compare: Option<Peers>,
+    /// Figures of a comparison to write the page from once more, and where that goes.
+    again: Option<(PathBuf, PathBuf)>,
 }
 
 /// The other programs that a comparison runs.
@@ -60,8 +65,10 @@ struct Peers {
     report: PathBuf,
 }
 
-const USAGE: &str = "bench [--group A..I] [--filter TEXT] [--threads N] [--json OUT] [--check]
-      [--compare PYTHON] [--script torch_bench.py] [--rounds N] [--report FILE]";
+const USAGE: &str =
+    "bench [--group A..I] [--filter TEXT] [--threads N] [--json OUT] [--check] [--neighbour]
+      [--compare PYTHON] [--script torch_bench.py] [--rounds N] [--report FILE]
+      [--again JSON] [--report FILE]";
 
 impl Options {
     /// Reads the arguments; see `USAGE`.
@@ -80,8 +87,11 @@ impl Options {
             },
             json: None,
             check: false,
+            neighbour: false,
             compare: None,
+            again: None,
         };
+        let mut again = None;
         let mut peers = Peers {
             python: PathBuf::new(),
             script: PathBuf::from("../shared/bench/torch_bench.py"),
@@ -102,6 +112,7 @@ impl Options {
             };
             match arg.as_str() {
                 "--check" => options.check = true,
+                "--neighbour" => options.neighbour = true,
                 "--group" => options.groups = groups(value()?)?,
                 "--filter" => options.filter = Some(value()?.clone()),
                 "--threads" => options.threads = vec![number(value()?)?],
@@ -109,10 +120,12 @@ impl Options {
                 "--compare" => peers.python = value()?.into(),
                 "--script" => peers.script = value()?.into(),
                 "--rounds" => peers.rounds = number(value()?)?,
+                "--again" => again = Some(PathBuf::from(value()?)),
                 "--report" => peers.report = value()?.into(),
                 other => return Err(format!("bench: unknown argument {other}\nusage: {USAGE}")),
             }
         }
+        options.again = again.map(|figures| (figures, peers.report.clone()));
         if peers.python != Path::new("") {
             options.compare = Some(peers);
         }
@@ -141,6 +154,9 @@ fn groups(text: &str) -> Result<Vec<char>, String> {
 /// # Errors
 /// A message for what cannot be run or written.
 pub fn run(options: &Options) -> Result<bool, String> {
+    if let Some((figures, report)) = &options.again {
+        return compare::again(figures, report);
+    }
     if let Some(peers) = &options.compare {
         return compare::run(options, peers);
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::Limits;
+
 /// A case that was run, in the form that the peers' script prints.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
@@ -39,6 +41,15 @@ pub struct Record {
     /// The largest resident set, above its size before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_rss: Option<u64>,
+    /// By what it takes longer while another thread keeps a core busy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<f64>,
+    /// What the machine can do, and after how many rounds that was measured: no case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// See there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
     /// Why it has no figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

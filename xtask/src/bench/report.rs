@@ -5,13 +5,17 @@ use std::fmt::Write as _;
 
 use super::Record;
 use super::compare::Joined;
+use super::goals;
 use super::limits::Limits;
 
 /// Groups that compare languages as well as engines.
-const APART: [&str; 2] = ["A", "I"];
+pub const APART: [&str; 2] = ["A", "I"];
+
+/// The limits with each number of threads.
+pub type ByThreads = BTreeMap<usize, Limits>;
 
 /// The page.
-pub fn text(joined: &Joined, limits: &BTreeMap<usize, Limits>, rounds: usize) -> String {
+pub fn text(joined: &Joined, limits: &ByThreads, rounds: usize) -> String {
     let mut out = format!(
         "# Speed\n\n\
          Written by `cargo xtask bench --compare PYTHON`: {rounds} interleaved rounds of each program, each cell the median of a round's\n\
@@ -32,6 +36,7 @@ pub fn text(joined: &Joined, limits: &BTreeMap<usize, Limits>, rounds: usize) ->
         );
     }
     let _ = writeln!(out, "\n{}", summary(joined));
+    let _ = writeln!(out, "\n## Goals\n\n{}", goals::text(joined, limits));
     let mut groups: Vec<&String> = joined.keys().map(|(group, ..)| group).collect();
     groups.sort();
     groups.dedup();

@@ -2,7 +2,7 @@
 
 use osteon::{DType, Device, Result, Tensor, memory};
 
-use super::measure::{measure, reset_peak_rss, status};
+use super::measure::{beside_another, measure, reset_peak_rss, status};
 use super::{Options, Record, check};
 
 /// Runs the cases of one group.
@@ -11,6 +11,7 @@ pub struct Sink {
     threads: usize,
     filter: Option<String>,
     pub check: bool,
+    neighbour: bool,
     records: Vec<Record>,
 }
 
@@ -35,12 +36,12 @@ pub fn case<'a>(name: &'a str, params: &'a str, bytes: f64, flops: f64) -> Case<
 
 impl Sink {
     pub fn new(group: char, threads: usize, options: &Options) -> Sink {
-        let (filter, check) = (options.filter.clone(), options.check);
         Sink {
             group,
             threads,
-            filter,
-            check,
+            filter: options.filter.clone(),
+            check: options.check,
+            neighbour: options.neighbour,
             records: Vec::new(),
         }
     }
@@ -104,7 +105,7 @@ impl Sink {
         memory::reset_peak(&cpu);
         reset_peak_rss();
         let (live, rss) = (memory::allocated(&cpu), status("VmRSS:"));
-        let times = measure(run);
+        let times = measure(&mut run);
         let stats = memory::stats(&cpu);
         let above = |n: u64| Some(n.saturating_sub(live));
         let record = Record {
@@ -117,6 +118,10 @@ impl Sink {
         };
         let record = match times {
             Ok(t) => Record {
+                neighbour: (self.neighbour)
+                    .then(|| beside_another(|| measure(&mut run)).ok())
+                    .flatten()
+                    .map(|beside| beside.median / t.median),
                 median_ns: t.median,
                 p10: t.p10,
                 p90: t.p90,
