@@ -76,6 +76,11 @@ const STEPS: &[Step] = &[
         commands: browser,
     },
     Step {
+        name: "kernels",
+        tool: None,
+        commands: kernels,
+    },
+    Step {
         name: "conformance",
         tool: None,
         commands: conformance,
@@ -270,6 +275,19 @@ fn browser(_: &Path) -> Result<Vec<Command>, String> {
         "--test",
         "browser",
     ]))
+}
+
+/// The loops as users run them, optimised, with each of the CPU's instruction sets: debug builds have only one variant of
+/// most.
+fn kernels(_: &Path) -> Result<Vec<Command>, String> {
+    let with = |capability: &str| {
+        let mut command = cargo(&["test", "--release", "--package", "osteon-kernels"]);
+        command.env("OSTEON_CPU_CAPABILITY", capability);
+        command
+    };
+    Ok(["default", "avx2", "avx512", "avx512_bf16"]
+        .map(with)
+        .into())
 }
 
 fn conformance(root: &Path) -> Result<Vec<Command>, String> {
