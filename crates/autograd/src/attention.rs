@@ -27,7 +27,8 @@ pub struct Attention<'a> {
 }
 
 /// `softmax(query · keyᵀ · scale + mask) · value`. Heads and batches broadcast without being copied; the result has the
-/// query's order of dims; a query that may look at no key gives zeros. Allocates the scores as well.
+/// query's order of dims; a query that may look at no key gives zeros. Allocates the result; no matrix of scores is made, but for the derivative, or with
+/// dropout.
 ///
 /// # Errors
 /// Shapes or dtypes that do not fit; a mask together with `is_causal`; a probability beyond 0 to 1; a guard in the way; out of
@@ -151,8 +152,14 @@ impl Scores {
             return Ok(smallvec![None, None, of_value]);
         }
         // Through the softmax: w·(g - Σ w·g).
-        let inner = product.of_lhs(&g, &value, weights.shape())?.mul(&weights)?;
-        let of_scores = inner.sub(&weights.mul(&inner.sum_dims([-1], true)?)?)?;
+        let of_weights = product.of_lhs(&g, &value, weights.shape())?;
+        let of_scores = if b.create_graph {
+            let inner = of_weights.mul(&weights)?;
+            inner.sub(&weights.mul(&inner.sum_dims([-1], true)?)?)?
+        } else {
+            let of_weights = of_weights.as_view();
+            Tensor::from_view(of_weights.softmax_gradient(weights.as_view(), -1, false)?)
+        };
         let scaled = of_scores.mul(self.scale)?;
         let product = Product::matmul_transposed(query.dim(), key.dim());
         Ok(smallvec![

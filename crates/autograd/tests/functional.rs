@@ -300,3 +300,31 @@ fn scores_of_half_precision_are_not_rounded() -> Result<()> {
     assert_eq!(got.to(DType::F64)?.to_vec::<f64>()?, [0.65234375]);
     Ok(())
 }
+
+#[test]
+fn attention_in_blocks_is_its_products() -> Result<()> {
+    let f = |shape: &[usize]| Tensor::randn(shape, DType::F64, &Device::cpu());
+    // Several blocks of queries, the last one smaller; operands in other orders, one that broadcasts.
+    let query = f(&[2, 300, 3, 20])?.transpose(1, 2)?;
+    let (key, value) = (f(&[2, 3, 700, 20])?, f(&[3, 700, 24])?);
+    let added = f(&[700, 300])?.t()?;
+    let seen = Tensor::ones([300, 700], DType::Bool, &Device::cpu())?.tril(0)?;
+    let scores = query.matmul(&key.mT()?)?.mul(20f64.sqrt().recip())?;
+    let hidden = scores.masked_fill(&seen.logical_not()?, f64::NEG_INFINITY)?;
+    let how = |mask, is_causal| Attention {
+        mask,
+        is_causal,
+        ..Attention::default()
+    };
+    for (how, scores) in [
+        (how(None, false), &scores),
+        (how(Some(&added), false), &scores.add(&added)?),
+        (how(Some(&seen), false), &hidden),
+        (how(None, true), &hidden),
+    ] {
+        let want = scores.softmax(-1)?.matmul(&value)?;
+        let got = functional::scaled_dot_product_attention(&query, &key, &value, &how)?;
+        assert!(got.allclose(&want, 1e-10, 1e-12)?, "{how:?}");
+    }
+    Ok(())
+}

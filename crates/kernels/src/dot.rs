@@ -1,38 +1,43 @@
 //! The product of one packed row with a matrix: limited by reading the matrix, which is therefore not packed.
+//!
+//! Whichever of its dims is dense is read along: lines of steps as dot products, lines of columns as multiples that are
+//! added up, several together, so that sums stay in registers. Asking for memory ahead gained nothing where it was measured.
 
-use crate::kernel::Params;
 use crate::micro::{Factor, Sum, is_dense, pack};
+use crate::simd::vectorized;
 
 /// Partial sums of a dot product, so that additions do not wait for each other, and errors stay small.
 const LANES: usize = 32;
+/// Dot products that are done together.
+const DOTS: usize = 4;
+/// Lines of columns that are added together: sums are read and written once for all of them.
+const LINES: usize = 8;
+/// Sums of those that stay in registers.
+const SUMS: usize = 64;
+/// The same at the end of a line.
+const FEW: usize = 8;
 /// Columns next to each other that are worth a call.
 const RUN: usize = 8;
 
-/// `*p[0] += Σ p[1][i] · p[2][i]`: a sum, elements, sums.
+/// `Σ lines[k][i] · row[i]` for each line. The order of a line's sum is the same whatever lines are beside it.
 ///
 /// # Safety
-/// The contract of [`Loop`](crate::kernel::Loop), but for the one sum at `p[0]`.
+/// `len` elements may be read of each line, and as many sums of the row.
 #[inline(always)]
-pub(crate) unsafe fn dot<T: Factor>(p: [*mut u8; 3], len: usize) {
-    let (to, a, b) = (
-        p[0].cast::<T::Sum>(),
-        p[1].cast::<T>(),
-        p[2].cast::<T::Sum>(),
-    );
-    let mut lanes = [T::Sum::ZERO; LANES];
+unsafe fn dots<T: Factor, const N: usize>(
+    lines: [*const T; N],
+    row: *const T::Sum,
+    len: usize,
+) -> [T::Sum; N] {
+    let whole = len - len % LANES;
+    // Their own array until here: one that is indexed by variables does not stay in registers.
     // SAFETY: the caller's contract.
-    unsafe {
-        let product = |sum: T::Sum, i: usize| {
-            sum.plus_product(a.add(i).read_unaligned().to(), b.add(i).read_unaligned())
-        };
-        let whole = len - len % LANES;
-        for start in (0..whole).step_by(LANES) {
-            for (l, lane) in lanes.iter_mut().enumerate() {
-                *lane = product(*lane, start + l);
-            }
-        }
+    let mut lanes = unsafe { lanes_of::<T, N>(lines, row, whole) };
+    for (line, lanes) in lines.into_iter().zip(&mut lanes) {
         for (l, i) in (whole..len).enumerate() {
-            lanes[l] = product(lanes[l], i);
+            // SAFETY: the caller's contract.
+            let (a, b) = unsafe { (line.add(i).read_unaligned(), row.add(i).read()) };
+            lanes[l] = lanes[l].plus_product(a.to(), b);
         }
         let mut half = LANES / 2;
         while half > 0 {
@@ -41,24 +46,87 @@ pub(crate) unsafe fn dot<T: Factor>(p: [*mut u8; 3], len: usize) {
             }
             half /= 2;
         }
-        to.write(to.read().plus(lanes[0]));
+    }
+    lanes.map(|lanes| lanes[0])
+}
+
+/// The partial sums of whole lanes.
+///
+/// # Safety
+/// As [`dots`].
+#[inline(always)]
+unsafe fn lanes_of<T: Factor, const N: usize>(
+    lines: [*const T; N],
+    row: *const T::Sum,
+    len: usize,
+) -> [[T::Sum; LANES]; N] {
+    let mut lanes = [[T::Sum::ZERO; LANES]; N];
+    for start in (0..len).step_by(LANES) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let b = row.add(start).cast::<[T::Sum; LANES]>().read();
+            for (line, lanes) in lines.into_iter().zip(&mut lanes) {
+                let a = line.add(start).cast::<[T; LANES]>().read_unaligned();
+                for l in 0..LANES {
+                    lanes[l] = lanes[l].plus_product(a[l].to(), b[l]);
+                }
+            }
+        }
+    }
+    lanes
+}
+
+/// `to[i] += Σ lines[k][i] · factors[k]` for `W` of them, one line after the other.
+///
+/// # Safety
+/// `W` elements may be read of each line, and as many sums be read and written at `to`.
+#[inline(always)]
+unsafe fn add_block<T: Factor, const N: usize, const W: usize>(
+    to: *mut T::Sum,
+    lines: [*const T; N],
+    factors: [T::Sum; N],
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let to = to.cast::<[T::Sum; W]>();
+        let mut sums = to.read();
+        for k in 0..N {
+            for (l, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.plus_product(lines[k].add(l).read_unaligned().to(), factors[k]);
+            }
+        }
+        to.write(sums);
     }
 }
 
-/// `p[0][i] += p[1][i] · *p[2]`: sums, elements, a sum.
+/// The same for `len` of them.
 ///
 /// # Safety
-/// The contract of [`Loop`](crate::kernel::Loop), but for the one factor at `p[2]`.
+/// As [`add_block`], for `len` elements.
 #[inline(always)]
-pub(crate) unsafe fn axpy<T: Factor>(p: [*mut u8; 3], len: usize) {
-    let (to, a) = (p[0].cast::<T::Sum>(), p[1].cast::<T>());
+unsafe fn add_lines<T: Factor, const N: usize>(
+    to: *mut T::Sum,
+    lines: [*const T; N],
+    factors: [T::Sum; N],
+    len: usize,
+) {
+    let mut i = 0;
     // SAFETY: the caller's contract.
     unsafe {
-        let factor = p[2].cast::<T::Sum>().read();
-        for i in 0..len {
-            let sum = to.add(i).read();
-            to.add(i)
-                .write(sum.plus_product(a.add(i).read_unaligned().to(), factor));
+        while len - i >= SUMS {
+            let lines = lines.map(|line| line.add(i));
+            add_block::<T, N, SUMS>(to.add(i), lines, factors);
+            i += SUMS;
+        }
+        while len - i >= FEW {
+            let lines = lines.map(|line| line.add(i));
+            add_block::<T, N, FEW>(to.add(i), lines, factors);
+            i += FEW;
+        }
+        while i < len {
+            let lines = lines.map(|line| line.add(i));
+            add_block::<T, N, 1>(to.add(i), lines, factors);
+            i += 1;
         }
     }
 }
@@ -81,49 +149,78 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
     scratch: *mut u8,
     first: bool,
 ) {
-    let to = sums.cast::<T::Sum>();
-    let size = size_of::<T::Sum>();
-    // SAFETY: for the whole body: the caller's contract.
-    unsafe {
-        if first {
-            for j in 0..columns.len() {
-                to.add(j).write(T::Sum::ZERO);
-            }
-        }
-        let long =
-            columns.len() >= RUN && columns.chunk_by(follows::<T>).count() <= columns.len() / RUN;
-        if long && (steps.len() < LANES || !is_dense::<T>(steps)) {
-            let axpy = T::axpy();
-            let mut to = sums;
-            for run in columns.chunk_by(follows::<T>) {
-                for (p, &step) in steps.iter().enumerate() {
-                    let line = matrix.offset(run[0] + step).cast_mut();
-                    axpy(
-                        [to, line, row.add(p * size).cast_mut()],
-                        run.len(),
-                        &Params::NONE,
-                    );
-                }
-                to = to.add(run.len() * size);
-            }
-            return;
-        }
-        let in_place = is_dense::<T>(steps);
-        let dot = if in_place { T::dot() } else { T::Sum::dot() };
-        for (j, column) in columns.iter().enumerate().filter(|_| !steps.is_empty()) {
-            let line = if in_place {
-                matrix.offset(column + steps[0]).cast_mut()
-            } else {
-                pack::<T>(scratch, 1, matrix, std::slice::from_ref(column), steps);
-                scratch
-            };
-            dot(
-                [to.add(j).cast(), line, row.cast_mut()],
-                steps.len(),
-                &Params::NONE,
-            );
+    let (to, row) = (sums.cast::<T::Sum>(), row.cast::<T::Sum>());
+    let at = |position: isize| matrix.wrapping_offset(position).cast::<T>();
+    if first {
+        for j in 0..columns.len() {
+            // SAFETY: the caller's contract.
+            unsafe { to.add(j).write(T::Sum::ZERO) };
         }
     }
+    let dense = is_dense::<T>(steps);
+    let long =
+        columns.len() >= RUN && columns.chunk_by(follows::<T>).count() <= columns.len() / RUN;
+    // SAFETY: for all that follows: the caller's contract.
+    if long && (steps.len() < LANES || !dense) {
+        vectorized(
+            #[inline(always)]
+            || {
+                let mut to = to;
+                for run in columns.chunk_by(follows::<T>) {
+                    let line = |p: usize| at(run[0] + steps[p]);
+                    let whole = steps.len() - steps.len() % LINES;
+                    for p in (0..whole).step_by(LINES) {
+                        let lines = std::array::from_fn(|k| line(p + k));
+                        let factors = std::array::from_fn(|k| unsafe { row.add(p + k).read() });
+                        unsafe { add_lines::<T, LINES>(to, lines, factors, run.len()) };
+                    }
+                    for p in whole..steps.len() {
+                        let factor = unsafe { row.add(p).read() };
+                        unsafe { add_lines::<T, 1>(to, [line(p)], [factor], run.len()) };
+                    }
+                    to = to.wrapping_add(run.len());
+                }
+            },
+        );
+        return;
+    }
+    if steps.is_empty() {
+        return;
+    }
+    if !dense {
+        for (j, column) in columns.iter().enumerate() {
+            unsafe {
+                pack::<T>(scratch, 1, matrix, std::slice::from_ref(column), steps);
+                let line = [scratch.cast::<T::Sum>().cast_const()];
+                let [sum] = vectorized(
+                    #[inline(always)]
+                    || dots::<T::Sum, 1>(line, row, steps.len()),
+                );
+                to.add(j).write(to.add(j).read().plus(sum));
+            }
+        }
+        return;
+    }
+    vectorized(
+        #[inline(always)]
+        || {
+            let whole = columns.len() - columns.len() % DOTS;
+            let add = |j: usize, sum: T::Sum| unsafe {
+                to.add(j).write(to.add(j).read().plus(sum));
+            };
+            for j in (0..whole).step_by(DOTS) {
+                let lines = std::array::from_fn(|k| at(columns[j + k] + steps[0]));
+                let sums = unsafe { dots::<T, DOTS>(lines, row, steps.len()) };
+                for (k, sum) in sums.into_iter().enumerate() {
+                    add(j + k, sum);
+                }
+            }
+            for j in whole..columns.len() {
+                let [sum] = unsafe { dots::<T, 1>([at(columns[j] + steps[0])], row, steps.len()) };
+                add(j, sum);
+            }
+        },
+    );
 }
 
 /// Whether one position is the next element after another.

@@ -2,8 +2,10 @@
 
 use crate::operand::{BLOCK, Block, Operand, Staging};
 use crate::par::par_for;
+use crate::simd::vectorized;
 use osteon_spec::{DType, Layout, Plan};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 14;
@@ -50,17 +52,32 @@ impl Index {
     pub unsafe fn first_out_of_range(&self, wrap: bool) -> Option<(usize, i64)> {
         let size = self.size as i64;
         let low = if wrap { -size } else { 0 };
+        let first = AtomicUsize::new(usize::MAX);
+        let me = Threads(self);
+        par_for(self.plan.numel(), GRAIN, |range| {
+            let (me, first) = (&me, &first);
+            // SAFETY: the caller's contract.
+            unsafe {
+                me.0.for_each_block(range, |start, block| {
+                    let bad = |v: i64| v < low || v >= size;
+                    let any = vectorized(
+                        #[inline(always)]
+                        || block.iter().fold(false, |any, &v| any | bad(v)),
+                    );
+                    if any {
+                        let i = block.iter().position(|&v| bad(v)).unwrap_or(0);
+                        first.fetch_min(start + i, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let first = first.into_inner();
         let mut found = None;
-        // SAFETY: the caller's contract.
-        unsafe {
-            self.for_each_block(0..self.plan.numel(), |start, block| {
-                let bad = |&v: &i64| v < low || v >= size;
-                if found.is_none()
-                    && let Some(i) = block.iter().position(bad)
-                {
-                    found = Some((start + i, block[i]));
-                }
-            });
+        if first < self.plan.numel() {
+            // SAFETY: the caller's contract.
+            unsafe {
+                self.for_each_block(first..first + 1, |_, block| found = Some((first, block[0])));
+            }
         }
         found
     }
@@ -120,7 +137,8 @@ pub(crate) struct Starts<'a> {
 
 impl Indexed<'_> {
     /// Calls `f` with blocks of positions, in order, and the elements of each slice to do. Threads
-    /// share positions where their order does not matter, otherwise the elements of a slice.
+    /// share positions where their order does not matter: those that are read, and of those that are written to the
+    /// indices along a dim that no index moves along. Otherwise they share the elements of a slice.
     ///
     /// # Safety
     /// The indices may be read, and are in range.
@@ -134,9 +152,18 @@ impl Indexed<'_> {
             return;
         }
         let me = Threads(self);
-        if side == Side::Source && positions >= elements {
-            par_for(positions, (GRAIN / elements).max(1), |range| {
+        // Positions that are one thread's: with the same element of the outermost dim nothing else meets.
+        let outer = self.positions.dims().last();
+        let together = match outer {
+            _ if side == Side::Source => 1,
+            Some(dim) if dim.strides[0] != 0 => positions / dim.size,
+            _ => positions,
+        };
+        let units = positions / together;
+        if units >= elements {
+            par_for(units, (GRAIN / elements / together).max(1), |range| {
                 let me = &me;
+                let range = range.start * together..range.end * together;
                 // SAFETY: the caller's contract.
                 unsafe { me.0.blocks(side, range, |starts| f(starts, 0..elements)) };
             });
@@ -171,11 +198,17 @@ impl Indexed<'_> {
                 // SAFETY: the caller's contract.
                 unsafe {
                     index.for_each_block(part.clone(), |_, values| {
-                        for (offset, &v) in offsets[side as usize].iter_mut().zip(values) {
-                            let v = if v < 0 { v + index.size as i64 } else { v };
-                            debug_assert!((0..index.size as i64).contains(&v));
-                            *offset += v as isize * index.stride;
-                        }
+                        let offsets = &mut offsets[side as usize];
+                        vectorized(
+                            #[inline(always)]
+                            || {
+                                for (offset, &v) in offsets.iter_mut().zip(values) {
+                                    let v = if v < 0 { v + index.size as i64 } else { v };
+                                    debug_assert!((0..index.size as i64).contains(&v));
+                                    *offset += v as isize * index.stride;
+                                }
+                            },
+                        );
                     });
                 }
             }
@@ -188,7 +221,7 @@ impl Indexed<'_> {
 }
 
 /// What several threads look at.
-struct Threads<'a>(&'a Indexed<'a>);
+struct Threads<T>(T);
 
 // SAFETY: the pointers within are only read through, and nobody writes the indices meanwhile.
-unsafe impl Sync for Threads<'_> {}
+unsafe impl<T> Sync for Threads<T> {}

@@ -16,6 +16,7 @@
 
 mod accumulator;
 mod arithmetic;
+mod attention;
 mod binary;
 mod cast;
 mod compare;
@@ -59,6 +60,7 @@ mod triangle;
 mod unary;
 mod value;
 
+pub use attention::Attention;
 pub use binary::{BinaryOp, any_zero, binary, binary_by_number};
 pub use cast::cast;
 pub use compare::{CompareOp, compare};

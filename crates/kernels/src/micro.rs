@@ -1,10 +1,7 @@
 //! The innermost loops of products: one tile of results from packed slivers of both operands.
 
 use crate::convert::Convert;
-use crate::dot::{axpy, dot};
 use crate::element::Element;
-use crate::kernel::Loop;
-use crate::simd::simd_loop;
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -34,22 +31,12 @@ pub(crate) trait Sum: Factor<Sum = Self> {
 /// regard to sign, since products that wrap have the same low bits whatever the width and sign.
 pub(crate) trait Factor: Convert {
     type Sum: Sum;
-    /// See [`dot`].
-    fn dot() -> Loop<3>;
-    /// See [`axpy`].
-    fn axpy() -> Loop<3>;
 }
 
 macro_rules! factors {
     ($($ty:ty => $sum:ty;)*) => {$(
         impl Factor for $ty {
             type Sum = $sum;
-            fn dot() -> Loop<3> {
-                simd_loop!(3, |p, len, _params| dot::<$ty>(p, len))
-            }
-            fn axpy() -> Loop<3> {
-                simd_loop!(3, |p, len, _params| axpy::<$ty>(p, len))
-            }
         }
     )*};
 }

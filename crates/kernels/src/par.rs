@@ -42,8 +42,11 @@ thread_local! {
 static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
 
 /// The number of threads that loops run on: [`set_num_threads`], else the environment variable
-/// `OSTEON_NUM_THREADS`, else the number of cores this process may use.
+/// `OSTEON_NUM_THREADS`, else the number of cores this process may use. Inside a loop 1, as a loop there runs alone.
 pub fn num_threads() -> usize {
+    if INSIDE.get() {
+        return 1;
+    }
     match THREADS.load(Ordering::Relaxed) {
         0 => {
             let n = std::env::var("OSTEON_NUM_THREADS")
@@ -63,6 +66,14 @@ pub fn num_threads() -> usize {
 /// as 1. Results never depend on it.
 pub fn set_num_threads(n: usize) {
     THREADS.store(n.max(1), Ordering::Relaxed);
+}
+
+/// Runs what plans loops for the inside of another one: there is one thread then.
+pub(crate) fn alone<R>(plan: impl FnOnce() -> R) -> R {
+    let outer = INSIDE.replace(true);
+    let planned = plan();
+    INSIDE.set(outer);
+    planned
 }
 
 /// Runs `body` on ranges that together are `0..total`, on several threads when there is more than

@@ -1,6 +1,7 @@
 //! Maxima and averages over windows of two dims.
 //!
-//! Channels whose elements lie next to each other are done together, in vectors; others plane by plane.
+//! Results that read alike are done together: those of channels whose elements lie next to each other, else those of
+//! windows along a line that are whole and equally far apart.
 
 use crate::convert::Convert;
 use crate::par::par_for;
@@ -8,7 +9,7 @@ use crate::with_element;
 use half::{bf16, f16};
 use osteon_spec::DType;
 
-/// Channels that are done together.
+/// Results that are done together.
 const LANES: usize = 64;
 /// Elements that are worth a thread.
 const GRAIN: usize = 1 << 14;
@@ -131,11 +132,16 @@ pub fn avg_spread(dtype: DType) -> Option<Average> {
         .or_else(|| (dtype == DType::BF16).then_some(spread::<bf16> as Average))
 }
 
-/// Channels of one image that are done together, at one index of both dims.
+/// Results that are done together: of neighbouring channels, or of neighbouring windows along a line.
 struct Place {
     lanes: usize,
-    /// Bytes to the first channel's result, position and input, the latter at index (0, 0).
+    /// Bytes to the first one's result and position, and to its channel's element at index (0, 0).
     at: [isize; 3],
+    /// Bytes from each one's result, position and elements to the next one's.
+    step: [isize; 3],
+    /// By how much the positions of their elements differ.
+    apart: usize,
+    /// Of the first one.
     spans: [Span; 2],
 }
 
@@ -148,11 +154,8 @@ impl Pooling<'_> {
     /// Calls `f` for every place, on several threads; all places of a channel on one if `apart` says so.
     fn for_each(&self, size: usize, apart: bool, f: impl Fn(Place) + Sync) {
         let [rows, cols] = self.spans;
-        let together = if self.strides[2][1] == size as isize {
-            LANES
-        } else {
-            1
-        };
+        let by_channel = self.strides[2][1] == size as isize;
+        let together = if by_channel { LANES } else { 1 };
         let blocks = self.channels.div_ceil(together);
         let taps = |spans: &[Span]| spans.first().map_or(1, |s| s.count.max(1));
         let grain = GRAIN / (together * cols.len() * taps(rows) * taps(cols)).max(1);
@@ -162,7 +165,8 @@ impl Pooling<'_> {
             for line in range.start * task..range.end * task {
                 let (row, rest) = (line % rows.len(), line / rows.len());
                 let (image, channel) = (rest / blocks, rest % blocks * together);
-                for (col, &span) in cols.iter().enumerate() {
+                let mut col = 0;
+                while col < cols.len() {
                     let of = |k: usize, row: usize, col: usize| {
                         let index = [image, channel, row, col];
                         self.strides[k]
@@ -171,11 +175,30 @@ impl Pooling<'_> {
                             .map(|(s, i)| s * i as isize)
                             .sum()
                     };
+                    let (run, apart) = if by_channel {
+                        (1, 0)
+                    } else {
+                        alike(&cols[col..])
+                    };
+                    let step = match by_channel {
+                        true => self.strides.map(|s| s[1]),
+                        false => {
+                            let [result, position, input] = self.strides.map(|s| s[3]);
+                            [result, position, input * apart as isize]
+                        }
+                    };
                     f(Place {
-                        lanes: together.min(self.channels - channel),
+                        lanes: if by_channel {
+                            together.min(self.channels - channel)
+                        } else {
+                            run
+                        },
                         at: [of(0, row, col), of(1, row, col), of(2, 0, 0)],
-                        spans: [rows[row], span],
+                        step,
+                        apart,
+                        spans: [rows[row], cols[col]],
                     });
+                    col += run;
                 }
             }
         });
@@ -199,6 +222,20 @@ impl Pooling<'_> {
     }
 }
 
+/// How many windows along a line have the size of the first one and are as far apart as the first two, and how far.
+fn alike(spans: &[Span]) -> (usize, usize) {
+    let first = spans[0];
+    let apart = spans
+        .get(1)
+        .map_or(0, |next| next.start.wrapping_sub(first.start));
+    let fits = |&(i, span): &(usize, &Span)| {
+        let start = first.start.wrapping_add(apart.wrapping_mul(i));
+        (span.start, span.count, span.full) == (start, first.count, first.full)
+    };
+    let run = spans[..spans.len().min(LANES)].iter().enumerate();
+    (run.take_while(fits).count(), apart)
+}
+
 /// # Safety
 /// The walk contract (see the [crate] documentation) of results, positions unless null, and the windows' elements.
 unsafe fn maxima<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3]) {
@@ -206,33 +243,42 @@ unsafe fn maxima<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3]) {
     pool.for_each(size_of::<T>(), false, |place| {
         let ptrs = &ptrs;
         let [dst, positions, src] = ptrs.0;
-        let mut best = [T::LEAST; LANES];
-        let mut at = [0; LANES];
+        let (mut best, mut at) = ([T::LEAST; LANES], [0; LANES]);
+        let (best, at) = (&mut best[..place.lanes], &mut at[..place.lanes]);
         let mut first = true;
-        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels.
+        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` results.
         unsafe {
             pool.for_each_tap(&place, |position, offset| {
-                let from = src.offset(offset).cast::<T>();
-                for l in 0..place.lanes {
-                    let value: T::Acc = from.add(l).read_unaligned().to();
-                    // A NaN is larger than everything, and the first of equals stays.
-                    if first || value > best[l] || value.partial_cmp(&value).is_none() {
-                        (best[l], at[l]) = (value, position);
+                let from = src.offset(offset);
+                let value = |l: usize| -> T::Acc {
+                    let at = from.offset(place.step[2] * l as isize);
+                    at.cast::<T>().read_unaligned().to()
+                };
+                if first {
+                    for l in 0..best.len() {
+                        (best[l], at[l]) = (value(l), position);
                     }
+                    first = false;
+                    return;
                 }
-                first = false;
+                for l in 0..best.len() {
+                    let value = value(l);
+                    // A NaN is larger than everything, and the first of equals stays.
+                    let larger = value > best[l] || value.partial_cmp(&value).is_none();
+                    best[l] = if larger { value } else { best[l] };
+                    at[l] = if larger { position } else { at[l] };
+                }
             });
-            for l in 0..place.lanes {
-                let step = l as isize * pool.strides[0][1];
-                dst.offset(place.at[0] + step)
+            for l in 0..best.len() {
+                let [to, position, _] = place.step.map(|step| step * l as isize);
+                dst.offset(place.at[0] + to)
                     .cast::<T>()
                     .write_unaligned(best[l].to());
                 if !positions.is_null() {
-                    let step = l as isize * pool.strides[1][1];
                     positions
-                        .offset(place.at[1] + step)
+                        .offset(place.at[1] + position)
                         .cast::<i64>()
-                        .write_unaligned(at[l] as i64);
+                        .write_unaligned((at[l] + place.apart * l) as i64);
                 }
             }
         }
@@ -250,12 +296,12 @@ unsafe fn averages<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: D
         let n = divisor.of(rows, cols);
         let zero: T::Acc = T::from_int(0).to();
         let mut sums = [zero; LANES];
-        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels.
+        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` results.
         unsafe {
             pool.for_each_tap(&place, |_, offset| {
-                let from = src.offset(offset).cast::<T>();
                 for (l, sum) in sums[..place.lanes].iter_mut().enumerate() {
-                    *sum = T::plus(*sum, from.add(l).read_unaligned().to());
+                    let from = src.offset(offset + place.step[2] * l as isize);
+                    *sum = T::plus(*sum, from.cast::<T>().read_unaligned().to());
                 }
             });
             for (l, &sum) in sums[..place.lanes].iter().enumerate() {
@@ -265,8 +311,7 @@ unsafe fn averages<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: D
                 } else {
                     T::over(sum, n)
                 };
-                let step = l as isize * pool.strides[0][1];
-                dst.offset(place.at[0] + step)
+                dst.offset(place.at[0] + place.step[0] * l as isize)
                     .cast::<T>()
                     .write_unaligned(average.to());
             }
@@ -286,19 +331,20 @@ unsafe fn spread<T: Pooled>(pool: &Pooling<'_>, ptrs: [*mut u8; 3], divisor: Div
         let n = divisor.of(rows, cols);
         let zero: T::Acc = T::from_int(0).to();
         let mut shares = [zero; LANES];
-        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` channels, and no other thread
-        // has these.
+        // SAFETY: for the whole body: the caller's contract; a place has at most `LANES` results, and no other thread
+        // has these channels.
         unsafe {
             for (l, share) in shares[..place.lanes].iter_mut().enumerate() {
-                let step = l as isize * pool.strides[0][1];
-                let from = src.offset(place.at[0] + step).cast::<T>();
+                let from = src
+                    .offset(place.at[0] + place.step[0] * l as isize)
+                    .cast::<T>();
                 *share = T::over(from.read_unaligned().to(), n);
             }
             pool.for_each_tap(&place, |_, offset| {
-                let to = dst.offset(offset).cast::<T>();
                 for (l, &share) in shares[..place.lanes].iter().enumerate() {
-                    let sum = T::plus(to.add(l).read_unaligned().to(), share);
-                    to.add(l).write_unaligned(sum.to());
+                    let to = dst.offset(offset + place.step[2] * l as isize).cast::<T>();
+                    let sum = T::plus(to.read_unaligned().to(), share);
+                    to.write_unaligned(sum.to());
                 }
             });
         }

@@ -66,7 +66,6 @@ fn best() -> Level {
 /// `#[inline(always)]`, or it keeps the baseline's instructions. Costs a load and a branch: it goes around a
 /// loop, not inside one.
 #[inline(always)]
-#[expect(dead_code, reason = "loops of other shapes than `Loop` come to use it")]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
     {

@@ -1,11 +1,13 @@
 //! Attention.
 
-use crate::backend::Arg;
-use crate::matmul::{check_factors, product};
-use crate::target::Target;
-use crate::{BinaryOp, Call, CompareOp, Compute, Op, UnaryOp, View};
-use osteon_kernels::Triangle;
-use osteon_spec::{DType, Error, Kind, MemoryFormat, Result, Scalar};
+use crate::View;
+use crate::backend::backend;
+use crate::matmul::check_factors;
+use crate::reduce::check_fractional;
+use crate::softmax::accurate;
+use osteon_spec::{
+    DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, broadcast_shapes,
+};
 
 /// What attention takes beside query, key and value.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,16 +21,6 @@ pub struct Attention<'a> {
 }
 
 const NAME: &str = "scaled_dot_product_attention";
-
-fn call<'a>(op: Op, args: &'a [Arg<'a>], numbers: &'a [Scalar]) -> Call<'a> {
-    Call {
-        name: NAME,
-        op,
-        compute: Compute::Promoted,
-        args,
-        numbers,
-    }
-}
 
 fn unfit(kind: Kind, message: String) -> Error {
     Error::new(kind, message).op(NAME)
@@ -71,69 +63,95 @@ impl Attention<'_> {
 
 impl View {
     /// `softmax(query · keyᵀ · scale + mask) · value`, of the query, which this view is. A query that may look at no key
-    /// gives zeros. Heads and batches broadcast without being copied; the result has the query's order of dims. Half
-    /// precision is computed in copies of `float32` and rounded once.
+    /// gives zeros. Heads and batches broadcast without being copied, no matrix of scores is made, and the result has the
+    /// query's order of dims. Half precision is computed in copies of `float32` and rounded once.
     ///
     /// # Errors
     /// Shapes or dtypes that do not fit; a mask together with `is_causal`; guards; out of memory.
     #[track_caller]
     pub fn attention(&self, key: &View, value: &View, how: &Attention<'_>) -> Result<View> {
         how.check(self, key, value)?;
-        let scale = how.scale_of(self);
-        let size = self.shape()[self.dim() - 1];
         let dtype = self.dtype();
-        let wide = |v: &View| match dtype {
-            // The error of a score is a factor of its weight, and scores are large.
-            DType::F16 | DType::BF16 if v.dtype() == dtype => v.to_dtype(DType::F32),
-            _ => Ok(v.clone()),
-        };
-        let mut scores = product(Target::fresh(NAME), &wide(self)?, &wide(key)?.mt()?, None)?;
-        let multiply = Op::Binary(BinaryOp::Mul);
-        call(multiply, &[(&scores).into(), scale.into()], &[]).overwrite(&scores)?;
-        let causal = if how.is_causal {
-            Some(causal(&scores)?)
-        } else {
-            None
-        };
-        if let Some(mask) = how.mask.or(causal.as_ref()) {
-            check_mask(mask, dtype)?;
-            scores = masked(scores, &wide(mask)?)?;
+        check_fractional(dtype, NAME)?;
+        if dtype.is_complex() {
+            return Err(unfit(
+                Kind::DType,
+                "not defined for complex numbers".to_owned(),
+            ));
         }
-        let mut weights = scores.softmax(-1)?;
-        if how.mask.is_some() && scores.numel() > 0 {
-            // Softmax is undefined where no key may be looked at.
-            let best = scores.amax(&[-1], true)?;
-            let none = call(
-                Op::Compare(CompareOp::Eq),
-                &[(&best).into(), f64::NEG_INFINITY.into()],
-                &[],
-            )
-            .fresh()?;
-            weights = View::choose(&none, 0.0.into(), (&weights).into())?;
+        let (outer, [queries, width]) = matrices(self);
+        let ((keys_outer, [keys, depth]), (values_outer, [rows, made])) =
+            (matrices(key), matrices(value));
+        if width != depth || keys != rows {
+            let shapes = [self, key, value].map(View::shape);
+            let message = format!("query, key and value of shapes {shapes:?} do not fit");
+            return Err(unfit(Kind::Shape, message));
         }
-        let last_is_dense = |v: &View| v.stride()[v.dim() - 1] == 1;
-        let fused = self.dim() >= 3
-            && [key, value]
-                .iter()
-                .all(|v| v.shape()[..v.dim() - 2] == self.shape()[..self.dim() - 2])
-            && value.shape()[value.dim() - 1] == size
-            && [self, key, value].into_iter().all(last_is_dense);
+        let named = |e: Error| e.op(NAME);
+        let scored = broadcast_shapes(&[outer, keys_outer]).map_err(named)?;
+        let all = broadcast_shapes(&[&scored, values_outer]).map_err(named)?;
         // PyTorch's fused kernel follows the query; what it does not take is a plain product.
-        let layout = if fused {
-            Some(self.layout().like(MemoryFormat::Preserve)?)
+        let last_is_dense = |v: &View| v.stride()[v.dim() - 1] == 1;
+        let follows = self.dim() >= 3
+            && [keys_outer, values_outer] == [outer; 2]
+            && made == width
+            && [self, key, value].into_iter().all(last_is_dense);
+        let layout = if follows {
+            self.layout().like(MemoryFormat::Preserve)
         } else {
-            None
+            Layout::contiguous(&ending(&all, [queries, made]))
         };
-        product(Target::fresh(NAME), &weights, &wide(value)?, layout)?.to_dtype(dtype)
+        // The error of a score is a factor of its weight, and scores are large.
+        let wide = accurate(dtype);
+        let expanded = |v: &View, last: [usize; 2]| -> Result<View> {
+            let layout = v.layout().expand_to(&ending(&all, last)).map_err(named)?;
+            let v = v.with_layout(layout, NAME)?;
+            if [wide, DType::Bool].contains(&v.dtype()) {
+                Ok(v)
+            } else {
+                v.to_dtype(wide)
+            }
+        };
+        let mask = match how.mask {
+            None => None,
+            Some(mask) => {
+                check_mask(mask, dtype)?;
+                mask.layout()
+                    .expand_to(&ending(&scored, [queries, keys]))
+                    .map_err(named)?;
+                Some(expanded(mask, [queries, keys])?)
+            }
+        };
+        let query = expanded(self, [queries, width])?;
+        let key = expanded(key, [keys, width])?;
+        let value = expanded(value, [keys, made])?;
+        let out = View::alloc(layout.map_err(named)?, wide, &self.device(), NAME)?;
+        let backend = backend(self.device());
+        if keys == 0 {
+            backend.fill(&out, Scalar::Bool(false)).map_err(named)?;
+        } else if out.numel() > 0 {
+            let how = Attention {
+                mask: mask.as_ref(),
+                scale: Some(how.scale_of(self)),
+                ..*how
+            };
+            backend
+                .attention(&out, [&query, &key, &value], &how)
+                .map_err(named)?;
+        }
+        out.to_dtype(dtype)
     }
 }
 
-/// Which keys each query may look at: none after it.
-#[track_caller]
-fn causal(scores: &View) -> Result<View> {
-    let rank = scores.dim();
-    View::ones(&scores.shape()[rank - 2..], DType::Bool, &scores.device())?
-        .triangle(Triangle::Lower(0))
+/// The sizes of the last two dims, and those before.
+fn matrices(view: &View) -> (&[usize], [usize; 2]) {
+    let (outer, last) = view.shape().split_at(view.dim() - 2);
+    (outer, [last[0], last[1]])
+}
+
+/// A shape of these outer dims and these last ones.
+fn ending(outer: &[usize], last: [usize; 2]) -> Dims {
+    outer.iter().copied().chain(last).collect()
 }
 
 fn check_mask(mask: &View, dtype: DType) -> Result<()> {
@@ -143,21 +161,4 @@ fn check_mask(mask: &View, dtype: DType) -> Result<()> {
     let got = mask.dtype();
     let message = format!("the mask must be bool, float32 or {dtype}, got {got}");
     Err(unfit(Kind::DType, message))
-}
-
-/// Scores with -infinity where a `bool` mask is false, or with another mask added.
-#[track_caller]
-fn masked(scores: View, mask: &View) -> Result<View> {
-    if mask.dtype() == DType::Bool {
-        let hidden = call(Op::Unary(UnaryOp::LogicalNot), &[mask.into()], &[]).fresh()?;
-        return scores.masked_fill(&hidden, f64::NEG_INFINITY.into());
-    }
-    crate::elementwise::check_broadcasts_to(mask, &scores, NAME)?;
-    call(
-        Op::Binary(BinaryOp::Add),
-        &[(&scores).into(), mask.into()],
-        &[],
-    )
-    .overwrite(&scores)?;
-    Ok(scores)
 }

@@ -6,6 +6,7 @@
 //! data themselves are bad (an index out of range), and has written nothing then.
 
 use crate::View;
+use crate::attention::Attention;
 use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
@@ -129,6 +130,9 @@ pub(crate) trait Backend: Sync {
         axes: &[Axis],
         summed: &[Axis],
     ) -> Result<()>;
+    /// `softmax(query · keyᵀ · scale + mask) · value`, all of one dtype, `float32` or `float64`, but a mask of `bool`; all
+    /// of the rank of `dst`, with its sizes of outer dims, and a mask with those of the scores.
+    fn attention(&self, dst: &View, of: [&View; 3], how: &Attention<'_>) -> Result<()>;
     /// Every element of `src` into `dst`, of the same shape and dtype and apart, these dims from the last index on.
     fn flip(&self, dst: &View, src: &View, dims: &[usize]) -> Result<()>;
     /// One triangle of the matrices of `src`, and zeros, into `dst`, which is `src` or apart from it.

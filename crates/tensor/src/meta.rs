@@ -1,6 +1,7 @@
 //! The device without memory: shapes, layouts, accounting and errors, and no elements.
 
 use crate::View;
+use crate::attention::Attention;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
@@ -142,6 +143,10 @@ impl Backend for Meta {
         _axes: &[Axis],
         _summed: &[Axis],
     ) -> Result<()> {
+        Ok(())
+    }
+
+    fn attention(&self, _dst: &View, _of: [&View; 3], _how: &Attention<'_>) -> Result<()> {
         Ok(())
     }
 

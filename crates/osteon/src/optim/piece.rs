@@ -5,7 +5,7 @@ use crate::{Result, Tensor};
 use std::sync::{Mutex, PoisonError};
 
 /// Elements of a piece.
-pub(super) const PIECE: usize = 1 << 15;
+pub(super) const PIECE: usize = 1 << 17;
 
 /// The same runs of elements of several tensors, one after the other. Tensors that do not lie dense in one order
 /// come whole. Complex numbers come as pairs.

@@ -6,12 +6,14 @@
 )]
 
 mod arrange;
+mod attention;
 mod contract;
 mod index;
 mod pooling;
 mod reduce;
 
 use crate::View;
+use crate::attention::Attention;
 use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
@@ -362,6 +364,10 @@ impl Backend for Cpu {
         summed: &[Axis],
     ) -> Result<()> {
         contract::contract(dst, lhs, rhs, axes, summed)
+    }
+
+    fn attention(&self, dst: &View, of: [&View; 3], how: &Attention<'_>) -> Result<()> {
+        attention::attention(dst, of, how)
     }
 
     fn flip(&self, dst: &View, src: &View, dims: &[usize]) -> Result<()> {
