@@ -15,36 +15,36 @@ ops! {
     fn computed = map2 over 3;
 
     /// `x + y`; `or` for `bool`.
-    Add {
+    Add: light {
         bool: |x, y| x | y;
         int: |x, y| x.wrapping_add(y);
         float complex: |x, y| x + y;
     }
     /// `x + alpha·y`, with the number `alpha`.
-    AddScaled {
+    AddScaled: light {
         bool: |x, y; p| x | (p[0] & y);
         int: |x, y; p| x.wrapping_add(p[0].wrapping_mul(y));
         float complex: |x, y; p| x + p[0] * y;
     }
     /// `x - y`.
-    Sub {
+    Sub: light {
         int: |x, y| x.wrapping_sub(y);
         float complex: |x, y| x - y;
     }
     /// `x - alpha·y`, with the number `alpha`.
-    SubScaled {
+    SubScaled: light {
         int: |x, y; p| x.wrapping_sub(p[0].wrapping_mul(y));
         float complex: |x, y; p| x - p[0] * y;
     }
     /// `x · y`; `and` for `bool`.
-    Mul {
+    Mul: light {
         bool: |x, y| x & y;
         int: |x, y| x.wrapping_mul(y);
         float: |x, y| x * y;
         complex: |x, y| wide2(x, y, |x, y| x * y);
     }
     /// `x / y`, of floats and complex numbers.
-    Div { float: |x, y| x / y; complex: |x, y| wide2(x, y, |x, y| quotient!(x, y)); }
+    Div: light { float: |x, y| x / y; complex: |x, y| wide2(x, y, |x, y| quotient!(x, y)); }
     /// `x / y` rounded towards zero.
     DivTrunc {
         int: |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
@@ -115,13 +115,13 @@ ops! {
         complex: |x, y| x.power(y);
     }
     /// The larger one; NaN where either is.
-    Maximum {
+    Maximum: light {
         bool: |x, y| x | y;
         int: |x, y| x.max(y);
         float: |x, y| if x > y || x.is_nan() { x } else { y };
     }
     /// The smaller one; NaN where either is.
-    Minimum {
+    Minimum: light {
         bool: |x, y| x & y;
         int: |x, y| x.min(y);
         float: |x, y| if x < y || x.is_nan() { x } else { y };

@@ -2,6 +2,7 @@
 
 use crate::par::par_for;
 use crate::runs::fill_run;
+use crate::simd::vectorized;
 use osteon_spec::Plan;
 
 /// Elements for one thread to begin with, at least.
@@ -40,9 +41,11 @@ unsafe fn fill_with<T: Copy + Sync>(plan: &Plan<1>, dst: *mut u8, value: T) {
     let dst = Destination(dst);
     let write = |range| {
         let dst = &dst;
-        plan.for_each_run_in(range, |[d], len, [stride]| {
-            // SAFETY: the run's positions lie in the destination.
-            unsafe { fill_run(dst.0.offset(d), stride, len, value) };
+        vectorized(|| {
+            plan.for_each_run_in(range, |[d], len, [stride]| {
+                // SAFETY: the run's positions lie in the destination.
+                unsafe { fill_run(dst.0.offset(d), stride, len, value) };
+            });
         });
     };
     // Two threads must not write one element, even the same value: only plans in which no position

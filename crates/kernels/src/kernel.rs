@@ -4,54 +4,69 @@
 //! that is strides, broadcasting, other dtypes, half precision and work in place, is done here, for
 //! all of them: operands that are not as the loop wants them pass through blocks on the stack. An
 //! operation is therefore one expression per kind of number, and its code one vectorised loop per
-//! dtype.
+//! dtype; light operations have variants for what is frequent besides (see [`lane`](crate::lane)).
+//!
+//! There are three ways through a plan: run by run along the inner dim; where runs are short, in
+//! blocks that go on from one run to the next; and where operands are dense along different dims,
+//! in tiles, whose rows are runs again.
 
 use crate::lane::computed_in;
-use crate::operand::{BLOCK, Block, Operand, Staging};
+use crate::operand::{BLOCK, Block, Form, Operand, Staging};
 use crate::par::par_for;
-use crate::tile;
+use crate::stream;
+use crate::tile::{SIDE, Tiles};
+use crate::transpose::transpose_matrix;
 use crate::value::Value;
-use osteon_spec::{DType, Plan, Scalar};
+use osteon_spec::Scalar;
+use osteon_spec::{DType, Plan};
 use std::ops::Range;
 
 /// `loop(ptrs, len, params)` works on `len` elements, dense from each pointer; operand 0 is
 /// written.
 ///
 /// # Safety (of calling one)
-/// `len` elements lie at each pointer, and the written ones overlap no other.
+/// `len` elements lie at each pointer, and the written ones overlap no other, but that operand 0
+/// may be an input itself where the loop's [`Kernel`] says so. Of the input that the parameters say
+/// is one number, only one element lies there.
 pub(crate) type Loop<const N: usize> = unsafe fn([*mut u8; N], usize, &Params);
 
 /// Numbers that an operation takes beside its operands (`alpha`, bounds, slopes), each as an
 /// element of the dtype that the loop computes in.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Params([Value; Params::MAX]);
+pub struct Params {
+    numbers: [Value; Params::MAX],
+    /// The input that is one element, the same for all of the others, if one is; 0 if none.
+    pub(crate) number: usize,
+}
 
 impl Params {
     /// The most numbers that an operation takes.
     pub const MAX: usize = 4;
 
-    pub(crate) const NONE: Params = Params([Value::ZERO; Params::MAX]);
+    pub(crate) const NONE: Params = Params {
+        numbers: [Value::ZERO; Params::MAX],
+        number: 0,
+    };
 
     /// One number, a `float64`.
     pub(crate) fn one(number: f64) -> Params {
         let mut params = Params::NONE;
-        params.0[0] = Value::of(number);
+        params.numbers[0] = Value::of(number);
         params
     }
 
     /// Number `i` as an element of the loop's dtype.
     #[inline(always)]
     pub(crate) fn get<T: crate::Element>(&self, i: usize) -> T {
-        self.0[i].get()
+        self.numbers[i].get()
     }
 }
 
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 15;
 
-/// Runs shorter than this go through blocks even when they are dense: a call costs as much as this.
-const SHORT: usize = 256;
+/// Runs shorter than this go through blocks: a call costs as much as this.
+const SHORT: usize = 96;
 
 /// An elementwise loop, looked up for an operation and a dtype: operand 0 is the result.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +77,10 @@ pub struct Kernel<const N: usize> {
     body: Loop<N>,
     params: Params,
     grain: usize,
+    /// The input that may be the destination itself.
+    in_place: Option<usize>,
+    /// An input, any but not all, may be one number.
+    takes_number: bool,
 }
 
 impl<const N: usize> Kernel<N> {
@@ -73,7 +92,22 @@ impl<const N: usize> Kernel<N> {
             body,
             params: Params::NONE,
             grain: GRAIN,
+            in_place: None,
+            takes_number: false,
         }
+    }
+
+    /// The kernel of a loop with the variants of [`lane::light`](crate::lane::light).
+    pub(crate) fn light(mut self) -> Kernel<N> {
+        self.takes_number = N == 3;
+        self.in_place(1)
+    }
+
+    /// The kernel of a loop for which operand 0 may be this input as well: it reads each element
+    /// before it writes it.
+    pub(crate) fn in_place(mut self, k: usize) -> Kernel<N> {
+        self.in_place = Some(k);
+        self
     }
 
     /// The kernel of an operation in half precision, by the loop for `float32`.
@@ -87,7 +121,8 @@ impl<const N: usize> Kernel<N> {
     /// # Panics
     /// When there are more than [`Params::MAX`].
     pub fn with(mut self, numbers: &[Scalar]) -> Kernel<N> {
-        for (param, &number) in self.params.0[..numbers.len()].iter_mut().zip(numbers) {
+        let params = &mut self.params.numbers[..numbers.len()];
+        for (param, &number) in params.iter_mut().zip(numbers) {
             *param = Value::new(number, self.dtypes[N - 1]);
         }
         self
@@ -133,26 +168,16 @@ impl<const N: usize> Kernel<N> {
     /// # Safety
     /// The walk contract (see the [crate] documentation).
     pub unsafe fn run(&self, plan: &Plan<N>, ptrs: [*mut u8; N], dtypes: [DType; N]) {
-        match tile::across(plan, dtypes.map(DType::size)) {
-            // SAFETY: the caller's contract; the parts are the plan's elements, each once.
-            Some(dim) => tile::split(plan, dim, |part, unit| unsafe {
-                self.walk(part, ptrs, dtypes, unit);
-            }),
-            // SAFETY: the caller's contract.
-            None => unsafe { self.walk(plan, ptrs, dtypes, 1) },
-        }
-    }
-
-    /// Runs the loop over a plan as it is; threads share it in units of so many elements.
-    ///
-    /// # Safety
-    /// As [`Kernel::run`].
-    unsafe fn walk(&self, plan: &Plan<N>, ptrs: [*mut u8; N], dtypes: [DType; N], unit: usize) {
-        let walk = Walk::new(self, plan, ptrs, dtypes);
-        par_for(plan.numel() / unit, self.grain / unit, |range| {
+        let tiles = Tiles::new(plan, dtypes.map(DType::size));
+        let walk = Walk::new(self, plan, ptrs, dtypes, tiles.as_ref());
+        let (units, grain) = match &tiles {
+            Some(tiles) => (tiles.count(), self.grain / tiles.area()),
+            None => (plan.numel(), self.grain),
+        };
+        par_for(units, grain, |range| {
             let walk = &walk;
             // SAFETY: the caller's contract; threads write disjoint elements.
-            unsafe { walk.run(range.start * unit..range.end * unit) }
+            unsafe { walk.part(range) }
         });
     }
 }
@@ -161,11 +186,28 @@ impl<const N: usize> Kernel<N> {
 struct Walk<'a, const N: usize> {
     kernel: &'a Kernel<N>,
     plan: &'a Plan<N>,
-    operands: [Operand; N],
-    /// The destination is an input as well.
-    in_place: bool,
-    /// Every run is dense, of the loop's dtypes, and long: no blocks at all.
-    direct: bool,
+    ptrs: [*mut u8; N],
+    forms: [Form; N],
+    params: Params,
+    way: Way<'a, N>,
+    /// The loop takes all operands of a run as they are, or from their tile.
+    is_plain: bool,
+    /// Results are collected in a block before they are written.
+    is_staged: bool,
+    /// They are written past the caches.
+    streams: bool,
+}
+
+/// The way through a plan.
+#[derive(Clone, Copy)]
+enum Way<'a, const N: usize> {
+    /// Runs, and each is one call.
+    Direct,
+    /// Runs, some operands of which pass through blocks.
+    Runs,
+    /// Blocks of elements from one run or many.
+    Blocks,
+    Tiles(&'a Tiles<N>),
 }
 
 // SAFETY: threads read all operands and write disjoint elements of the first.
@@ -177,75 +219,230 @@ impl<'a, const N: usize> Walk<'a, N> {
         plan: &'a Plan<N>,
         ptrs: [*mut u8; N],
         dtypes: [DType; N],
+        tiles: Option<&'a Tiles<N>>,
     ) -> Walk<'a, N> {
-        let inner = plan.inner();
-        let mut direct = plan.dims().len() <= 1 || inner.size >= SHORT;
-        let operands: [Operand; N] = std::array::from_fn(|k| {
+        let forms: [Form; N] = std::array::from_fn(|k| {
             let (own, wanted) = (dtypes[k], kernel.dtypes[k]);
             let (from, to) = if k == 0 { (wanted, own) } else { (own, wanted) };
-            direct &= own == wanted && inner.strides[k] == own.size() as isize;
-            Operand::new(ptrs[k], plan.select([k]), own, from, kernel.via(k, own), to)
+            Form::new(own, from, kernel.via(k, own), to)
         });
-        // Results of work in place go through a block, so that the compiler's test for overlap lets
-        // the vector loop run.
+        let inner = plan.inner();
+        let steps = tiles.map_or(inner.strides, |t| t.steps());
+        let is_dense = |k: usize| {
+            forms[k].is_loops() && (steps[k] == forms[k].width as isize || inner.size == 1)
+        };
+        let mut params = kernel.params;
+        if kernel.takes_number && inner.size > 1 {
+            let is_number = |k: &usize| forms[*k].is_loops() && steps[*k] == 0;
+            params.number = (1..N).rev().find(is_number).unwrap_or(0);
+        }
+        // Results of work in place go through a block where the loop does not know of it: the
+        // compiler's test for overlap would send it to the variant without vectors.
         let first = |k: usize| ptrs[k].wrapping_offset(plan.offsets()[k]);
-        let in_place = (1..N).any(|k| first(k) == first(0));
-        direct &= !in_place;
+        let in_place = |k: usize| k > 0 && first(k) == first(0);
+        let is_staged = (1..N).any(|k| in_place(k) && kernel.in_place != Some(k));
+        let streams = is_dense(0)
+            && !(1..N).any(in_place)
+            && inner.size >= SHORT
+            && stream::pays(plan.numel() * forms[0].width);
+        let is_staged = is_staged || streams || !forms[0].is_loops();
+        let is_plain = !is_staged && (0..N).all(|k| is_dense(k) || (k > 0 && params.number == k));
+        let has_runs = plan.dims().len() <= 1 || inner.size >= SHORT;
+        let way = match tiles {
+            Some(tiles) => Way::Tiles(tiles),
+            None if has_runs && is_plain => Way::Direct,
+            None if has_runs => Way::Runs,
+            None => Way::Blocks,
+        };
+        if matches!(way, Way::Blocks) {
+            params.number = 0;
+        }
         Walk {
             kernel,
             plan,
-            operands,
-            in_place,
-            direct,
+            ptrs,
+            forms,
+            params,
+            way,
+            is_plain,
+            is_staged,
+            streams,
         }
     }
 
-    /// Does the elements of this range of the walk.
+    /// The operands at these offsets.
+    #[inline(always)]
+    fn at(&self, offsets: [isize; N]) -> [*mut u8; N] {
+        // Positions of the plan, so within the operands.
+        std::array::from_fn(|k| self.ptrs[k].wrapping_offset(offsets[k]))
+    }
+
+    /// Does this range of the walk: of its elements, or of its tiles.
     ///
     /// # Safety
     /// The contract of [`Kernel::run`]; nobody else does the same elements.
-    unsafe fn run(&self, range: Range<usize>) {
-        let body = self.kernel.body;
-        let params = &self.kernel.params;
-        if self.direct {
-            self.plan.for_each_run_in(range, |offsets, len, _| {
-                let ptrs = std::array::from_fn(|k| {
-                    // SAFETY: a position of the plan.
-                    unsafe { self.operands[k].ptr.offset(offsets[k]) }
-                });
-                // SAFETY: each run is dense, and the destination is no input.
-                unsafe { body(ptrs, len, params) };
-            });
-            return;
+    unsafe fn part(&self, range: Range<usize>) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.way {
+                Way::Direct => self.direct(range),
+                Way::Runs => self.runs(range),
+                Way::Blocks => self.blocks(range),
+                Way::Tiles(tiles) => self.tiles(tiles, range),
+            }
         }
+        if self.streams {
+            stream::fence();
+        }
+    }
+
+    /// Does the elements of this range of the walk, each run in one call.
+    ///
+    /// # Safety
+    /// As [`Walk::part`].
+    unsafe fn direct(&self, range: Range<usize>) {
+        let (body, params) = (self.kernel.body, &self.params);
+        self.plan.for_each_run_in(range, |offsets, len, _| {
+            // SAFETY: each run is as the loop wants it.
+            unsafe { body(self.at(offsets), len, params) };
+        });
+    }
+
+    /// Does the elements of this range of the walk, run by run.
+    ///
+    /// # Safety
+    /// As [`Walk::part`].
+    unsafe fn runs(&self, range: Range<usize>) {
+        let mut blocks = [const { Block::NEW }; N];
+        let mut staging = blocks.each_mut().map(Staging::new);
+        let mut scratch = Block::NEW;
+        self.plan.for_each_run_in(range, |offsets, len, steps| {
+            // SAFETY: a run of the plan.
+            unsafe { self.run(self.at(offsets), steps, len, &mut staging, &mut scratch) };
+        });
+    }
+
+    /// Does one run.
+    ///
+    /// # Safety
+    /// As [`Walk::part`], for `len` elements that are `steps` bytes apart from these pointers on.
+    unsafe fn run(
+        &self,
+        ptrs: [*mut u8; N],
+        steps: [isize; N],
+        len: usize,
+        staging: &mut [Staging<'_>; N],
+        scratch: &mut Block,
+    ) {
+        let (body, params) = (self.kernel.body, &self.params);
+        if self.is_plain {
+            // SAFETY: the caller's contract; the run is as the loop wants it.
+            return unsafe { body(ptrs, len, params) };
+        }
+        for start in (0..len).step_by(BLOCK) {
+            let part = BLOCK.min(len - start);
+            let at = |k: usize| ptrs[k].wrapping_offset(start as isize * steps[k]);
+            let mut from = [at(0); N];
+            // SAFETY: the caller's contract; a block holds the elements of a part.
+            unsafe {
+                for k in 1..N {
+                    from[k] = if params.number == k {
+                        at(k)
+                    } else {
+                        self.forms[k].load(at(k), steps[k], part, &mut staging[k], scratch)
+                    };
+                }
+                let direct =
+                    !self.is_staged && (steps[0] == self.forms[0].width as isize || part == 1);
+                if direct {
+                    body(from, part, params);
+                    continue;
+                }
+                let block = staging[0].block();
+                from[0] = block.ptr();
+                body(from, part, params);
+                let results = self.forms[0].finish(part, block, scratch);
+                if self.streams {
+                    stream::store(at(0), results, part * self.forms[0].width);
+                } else {
+                    self.forms[0].store(at(0), steps[0], results, part);
+                }
+            }
+        }
+    }
+
+    /// Does these tiles.
+    ///
+    /// # Safety
+    /// As [`Walk::part`].
+    unsafe fn tiles(&self, tiles: &Tiles<N>, range: Range<usize>) {
+        let mut turned = [const { Block::NEW }; N];
+        let mut blocks = [const { Block::NEW }; N];
+        let mut staging = blocks.each_mut().map(Staging::new);
+        let mut scratch = Block::NEW;
+        let (steps, inner) = (tiles.steps(), self.plan.inner());
+        for tile in range {
+            let tile = tiles.get(tile);
+            let mut ptrs = self.at(tile.offsets);
+            let mut down = tiles.down();
+            for k in 1..N {
+                if tiles.is_across(k) {
+                    let width = self.forms[k].width;
+                    let (to, row) = (turned[k].ptr(), (SIDE * width) as isize);
+                    // SAFETY: the tile lies in the operand, and fits a block.
+                    unsafe {
+                        let from = (ptrs[k].cast_const(), inner.strides[k]);
+                        transpose_matrix((to, row), from, tile.rows, tile.cols, width);
+                    }
+                    (ptrs[k], down[k]) = (to, row);
+                }
+            }
+            for _ in 0..tile.rows {
+                // SAFETY: a run of the plan, or of its turned elements.
+                unsafe { self.run(ptrs, steps, tile.cols, &mut staging, &mut scratch) };
+                ptrs = std::array::from_fn(|k| ptrs[k].wrapping_offset(down[k]));
+            }
+        }
+    }
+
+    /// Does the elements of this range of the walk in blocks, each operand in runs as long as its
+    /// own strides allow.
+    ///
+    /// # Safety
+    /// As [`Walk::part`].
+    unsafe fn blocks(&self, range: Range<usize>) {
+        let operands: [Operand; N] = std::array::from_fn(|k| {
+            Operand::new(self.ptrs[k], self.plan.select([k]), self.forms[k].clone())
+        });
         let mut blocks = [const { Block::NEW }; N];
         let mut staging = blocks.each_mut().map(Staging::new);
         let mut scratch = Block::NEW;
         let run = self.plan.inner().size;
         let mut start = range.start;
         while start < range.end {
-            let mut end = range.end.min(start + BLOCK);
-            if run >= SHORT {
-                // A part within one run is dense, or one element all along, more often.
-                end = end.min(start - start % run + run);
-            }
+            // Whole runs, if possible: then rows that are broadcast begin alike in every block.
+            let end = start + BLOCK;
+            let end = range.end.min(if end - end % run > start {
+                end - end % run
+            } else {
+                end
+            });
             let part = start..end;
             start = end;
             let mut ptrs = [std::ptr::null_mut(); N];
             // SAFETY: the caller's contract; a block holds the elements of a part.
             unsafe {
                 for k in 1..N {
-                    ptrs[k] = self.operands[k].load(&part, &mut staging[k], &mut scratch);
+                    ptrs[k] = operands[k].load(&part, &mut staging[k], &mut scratch);
                 }
-                let result = &self.operands[0];
-                let direct = if self.in_place {
-                    None
-                } else {
-                    result.in_loop_form(&part)
+                let result = &operands[0];
+                let direct = match self.is_staged {
+                    true => None,
+                    false => result.in_loop_form(&part),
                 };
                 let block = staging[0].block();
                 ptrs[0] = direct.unwrap_or(block.ptr());
-                body(ptrs, part.len(), params);
+                (self.kernel.body)(ptrs, part.len(), &self.params);
                 if direct.is_none() {
                     result.store(&part, block, &mut scratch);
                 }

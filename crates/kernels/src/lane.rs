@@ -1,6 +1,7 @@
 //! How tables of operations become loops.
 
 use crate::element::{Bool, Element, F8E4M3FN, F8E5M2};
+use crate::kernel::Params;
 use half::{bf16, f16};
 use num_complex::Complex;
 use osteon_spec::DType;
@@ -153,10 +154,86 @@ pub(crate) unsafe fn map5<R: Lane, T: Lane>(
     }
 }
 
+/// Loops of light operations, whose time is that of moving their operands: with variants for work in
+/// place (operand 0 is operand 1) and for a number as an operand of two, where a block between
+/// would be a third of the work. In a variant for work in place the compiler sees one pointer, of
+/// which it knows that each element is read before it is written.
+pub(crate) mod light {
+    use super::{Lane, Params, at};
+
+    fn is_in_place<const N: usize>(p: [*mut u8; N]) -> bool {
+        p[0] == p[1]
+    }
+
+    /// # Safety
+    /// The contract of [`Loop`](crate::kernel::Loop), as for the others.
+    #[inline(always)]
+    pub(crate) unsafe fn map1<R: Lane, T: Lane>(
+        p: [*mut u8; 2],
+        len: usize,
+        _: &Params,
+        f: impl Fn(T::Value) -> R::Value,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if size_of::<R>() == size_of::<T>() && is_in_place(p) {
+                super::map1::<R, T>([p[0], p[0]], len, f);
+            } else {
+                super::map1::<R, T>(p, len, f);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`map1`].
+    #[inline(always)]
+    pub(crate) unsafe fn map2<R: Lane, T: Lane>(
+        p: [*mut u8; 3],
+        len: usize,
+        params: &Params,
+        f: impl Fn(T::Value, T::Value) -> R::Value,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if params.number == 2 && len > 0 {
+                let y = at::<T>(p[2], 0);
+                map1::<R, T>([p[0], p[1]], len, params, |x| f(x, y));
+            } else if params.number == 1 && len > 0 {
+                let x = at::<T>(p[1], 0);
+                super::map1::<R, T>([p[0], p[2]], len, |y| f(x, y));
+            } else if size_of::<R>() == size_of::<T>() && is_in_place(p) {
+                super::map2::<R, T>([p[0], p[0], p[2]], len, f);
+            } else {
+                super::map2::<R, T>(p, len, f);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`map1`].
+    #[inline(always)]
+    pub(crate) unsafe fn map3<R: Lane, T: Lane>(
+        p: [*mut u8; 4],
+        len: usize,
+        _: &Params,
+        f: impl Fn(T::Value, T::Value, T::Value) -> R::Value,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if size_of::<R>() == size_of::<T>() && is_in_place(p) {
+                super::map3::<R, T>([p[0], p[0], p[2], p[3]], len, f);
+            } else {
+                super::map3::<R, T>(p, len, f);
+            }
+        }
+    }
+}
+
 /// A table of operations: the enum, and the function that looks a kernel up.
 ///
 /// A row names an operation and gives, for each kind of number that has it, the result of one
-/// element: `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`. The kinds
+/// element: `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`, or `Name:
+/// light { .. }` for an operation whose loops are worth the variants of [`light`]. The kinds
 /// are the sets of [`with_element!`](crate::with_element); the expression sees values of the
 /// element type `T` (`bool` for `Bool`), and in `p` the operation's numbers of that type. The
 /// result is a `T` unless a type follows the arrow; `Real` is the type of a complex number's parts, `Pair` the complex number of a float.
@@ -166,7 +243,7 @@ macro_rules! ops {
         pub enum $Enum:ident;
         $(#[$fn_doc:meta])*
         $vis:vis fn $lookup:ident = $map:ident over $n:literal;
-        $( $(#[$doc:meta])* $name:ident { $($arms:tt)+ } )+
+        $( $(#[$doc:meta])* $name:ident $(: $weight:ident)? { $($arms:tt)+ } )+
     ) => {
         $(#[$enum_doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -183,15 +260,15 @@ macro_rules! ops {
         $vis fn $lookup(op: $Enum, dtype: $crate::DType) -> Option<$crate::Kernel<$n>> {
             let computed = $crate::lane::computed_in(dtype);
             let kernel = match op {
-                $( $Enum::$name => $crate::lane::ops!(@arms $map $n computed; $($arms)+), )+
+                $( $Enum::$name => $crate::lane::ops!(@arms ($map $($weight)?) $n computed; $($arms)+), )+
             };
             kernel.map(|k| if computed == dtype { k } else { k.rounded_to(dtype) })
         }
     };
     // The arms of a row, one after the other: the first that has the dtype.
-    (@arms $map:ident $n:literal $computed:ident;) => { None };
+    (@arms $map:tt $n:literal $computed:ident;) => { None };
     (
-        @arms $map:ident $n:literal $computed:ident;
+        @arms $map:tt $n:literal $computed:ident;
         $($set:ident)+ $(-> $ret:ident)?: |$($x:ident),+| $e:expr; $($rest:tt)*
     ) => {
         $crate::lane::ops!(
@@ -199,18 +276,18 @@ macro_rules! ops {
         )
     };
     (
-        @arms $map:ident $n:literal $computed:ident;
+        @arms $map:tt $n:literal $computed:ident;
         $($set:ident)+ $(-> $ret:ident)?: |$($x:ident),+; $p:ident| $e:expr; $($rest:tt)*
     ) => {
         $crate::lane::ops!(@sets $map $n $computed ($($ret)?) ($($x)+) $p ($e); $($set)+)
             .or_else(|| $crate::lane::ops!(@arms $map $n $computed; $($rest)*))
     };
-    (@sets $map:ident $n:literal $computed:ident $ret:tt $x:tt $p:ident $e:tt; $($set:ident)+) => {
+    (@sets $map:tt $n:literal $computed:ident $ret:tt $x:tt $p:ident $e:tt; $($set:ident)+) => {
         None$(.or_else(|| $crate::with_element!($set: $computed, T => {
             $crate::lane::ops!(@kernel $map $n T $ret $x $p $e)
         })))+
     };
-    (@kernel $map:ident $n:literal $T:ident ($($ret:ident)?) ($($x:ident)+) $p:ident $e:tt) => {{
+    (@kernel ($map:ident $($weight:ident)?) $n:literal $T:ident ($($ret:ident)?) ($($x:ident)+) $p:ident $e:tt) => {{
         #[allow(dead_code)]
         type Real = <$T as $crate::lane::Lane>::Real;
         #[allow(dead_code)]
@@ -229,9 +306,16 @@ macro_rules! ops {
         dtypes[0] = <Output as $crate::Element>::DTYPE;
         $crate::Kernel::new(dtypes, $crate::simd::simd_loop!($n, |p, len, params| {
             let numbers = std::array::from_fn(|i| $crate::lane::Lane::get(params.get::<$T>(i)));
-            $crate::lane::$map::<Output, $T>(p, len, move |$($x),+| op($($x,)+ &numbers))
-        }))
+            let op = move |$($x: Input),+| op($($x,)+ &numbers);
+            $crate::lane::ops!(@call $map $($weight)?; Output, $T; p, len, params, op)
+        }))$(.$weight())?
     }};
+    (@call $map:ident; $R:ident, $T:ident; $p:expr, $len:expr, $params:expr, $op:expr) => {
+        $crate::lane::$map::<$R, $T>($p, $len, $op)
+    };
+    (@call $map:ident $weight:ident; $R:ident, $T:ident; $p:expr, $len:expr, $params:expr, $op:expr) => {
+        $crate::lane::$weight::$map::<$R, $T>($p, $len, $params, $op)
+    };
     (@or $T:ident) => { $T };
     (@or $T:ident $ret:ident) => { $ret };
 }

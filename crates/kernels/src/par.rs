@@ -5,6 +5,7 @@
 //! inside another loop, runs on its own thread alone.
 
 use std::any::Any;
+use std::array;
 use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -32,6 +33,9 @@ const SPINS: usize = if cfg!(loom) { 0 } else { 1000 };
 
 /// Chunks for each thread: with fewer, a thread that shares its core holds up the others.
 const CHUNKS_PER_THREAD: usize = 8;
+
+/// Parts of a loop, at most; more threads than that begin in the same ones.
+const PARTS: usize = if cfg!(loom) { 3 } else { 16 };
 
 thread_local! {
     /// Whether this thread is inside a loop already.
@@ -100,7 +104,7 @@ pub fn par_for(total: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
 ///
 /// Invariants:
 /// - **R1** while `State::job` is some, that job is alive.
-/// - **R2** a worker uses a job only while it counts in `State::joined`; it starts to count under
+/// - **R2** a worker uses a job only while it counts in `Shared::joined`; it starts to count under
 ///   the lock, while `job` is some.
 /// - **R3** [`Pool::par_for`] returns after `job` is none and `joined` is 0.
 #[derive(Debug)]
@@ -120,6 +124,8 @@ struct Shared {
     left: Condvar,
     /// Counts jobs; a copy of `State::epoch` to look at without the lock.
     epoch: AtomicUsize,
+    /// Workers at the job. It only grows under the lock.
+    joined: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -129,7 +135,6 @@ struct State {
     epoch: usize,
     /// How many more workers may join the job.
     seats: usize,
-    joined: usize,
     asleep: usize,
     quit: bool,
 }
@@ -141,27 +146,47 @@ struct JobRef(*const Job<'static>);
 // SAFETY: a `Job` is `Sync`, and R1–R3 keep it alive while another thread uses it.
 unsafe impl Send for JobRef {}
 
+/// A loop in chunks, and these in parts: a thread begins with a part of its own, so that what it
+/// did to the same memory in the loop before is in its caches, and then helps with the others.
 struct Job<'a> {
     body: &'a (dyn Fn(Range<usize>) + Sync),
-    next: AtomicUsize,
     total: usize,
     chunk: usize,
+    parts: usize,
+    next: [Next; PARTS],
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
+/// The next chunk of a part, on a cache line that only those who work at the part write.
+#[repr(align(64))]
+struct Next(AtomicUsize);
+
 impl Job<'_> {
+    /// The chunks before this part.
+    fn begin(&self, part: usize) -> usize {
+        self.total.div_ceil(self.chunk) * part / self.parts
+    }
+
     /// Takes chunks until none is left.
-    fn work(&self) {
-        loop {
-            let start = self.next.fetch_add(self.chunk, Ordering::Relaxed);
-            if start >= self.total {
-                return;
-            }
-            let range = start..self.total.min(start + self.chunk);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
-                self.next.store(self.total, Ordering::Relaxed);
-                self.panic.lock().unwrap().get_or_insert(panic);
-                return;
+    fn work(&self, thread: usize) {
+        for part in (0..self.parts).map(|i| (thread + i) % self.parts) {
+            let end = self.begin(part + 1);
+            loop {
+                let chunk = self.next[part].0.fetch_add(1, Ordering::Relaxed);
+                if chunk >= end {
+                    break;
+                }
+                let start = chunk * self.chunk;
+                let range = start..self.total.min(start + self.chunk);
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(range))) {
+                    for part in 0..self.parts {
+                        self.next[part]
+                            .0
+                            .store(self.begin(self.parts), Ordering::Relaxed);
+                    }
+                    self.panic.lock().unwrap().get_or_insert(panic);
+                    return;
+                }
             }
         }
     }
@@ -182,13 +207,13 @@ impl Pool {
                     job: None,
                     epoch: 0,
                     seats: 0,
-                    joined: 0,
                     asleep: 0,
                     quit: false,
                 }),
                 posted: Condvar::new(),
                 left: Condvar::new(),
                 epoch: AtomicUsize::new(0),
+                joined: AtomicUsize::new(0),
             }),
             busy: AtomicBool::new(false),
             workers: Mutex::new(Vec::new()),
@@ -215,16 +240,19 @@ impl Pool {
         }
         let helpers = (threads - 1).min(total.div_ceil(chunk) - 1);
         self.grow(helpers);
+        let parts = (helpers + 1).min(PARTS);
+        let chunks = total.div_ceil(chunk);
         let job = Job {
             body,
-            next: AtomicUsize::new(0),
             total,
             chunk,
+            parts,
+            next: array::from_fn(|part| Next(AtomicUsize::new(chunks * part / parts))),
             panic: Mutex::new(None),
         };
         self.post(&job, helpers);
         let outer = INSIDE.replace(true);
-        job.work();
+        job.work(0);
         INSIDE.set(outer);
         self.retire();
         self.busy.store(false, Ordering::Release);
@@ -239,8 +267,12 @@ impl Pool {
         let mut workers = self.workers.lock().unwrap();
         while workers.len() < helpers {
             let shared = self.shared.clone();
-            let name = format!("osteon-{}", workers.len() + 1);
-            match Builder::new().name(name).spawn(move || shared.serve()) {
+            let thread = workers.len() + 1;
+            let name = format!("osteon-{thread}");
+            match Builder::new()
+                .name(name)
+                .spawn(move || shared.serve(thread))
+            {
                 Ok(handle) => workers.push(handle),
                 Err(_) => return,
             }
@@ -262,19 +294,18 @@ impl Pool {
 
     /// Takes the job back and waits for the workers that joined it.
     fn retire(&self) {
-        let mut state = self.shared.state.lock().unwrap();
+        let shared = &*self.shared;
         // A worker that wakes only now finds no job, and nobody waits for it.
-        state.job = None;
+        shared.state.lock().unwrap().job = None;
         for _ in 0..SPINS {
-            if state.joined == 0 {
+            if shared.joined.load(Ordering::Acquire) == 0 {
                 return;
             }
-            drop(state);
             std::hint::spin_loop();
-            state = self.shared.state.lock().unwrap();
         }
-        while state.joined > 0 {
-            state = self.shared.left.wait(state).unwrap();
+        let mut state = shared.state.lock().unwrap();
+        while shared.joined.load(Ordering::Acquire) > 0 {
+            state = shared.left.wait(state).unwrap();
         }
     }
 }
@@ -291,16 +322,16 @@ impl Drop for Pool {
 
 impl Shared {
     /// A worker's life.
-    fn serve(&self) {
+    fn serve(&self, thread: usize) {
         INSIDE.set(true);
         let mut seen = 0;
         while let Some((job, epoch)) = self.join(seen) {
             seen = epoch;
             // SAFETY: R1, R2: this worker counts in `joined`.
-            unsafe { &*job.0 }.work();
-            let mut state = self.state.lock().unwrap();
-            state.joined -= 1;
-            if state.joined == 0 {
+            unsafe { &*job.0 }.work(thread);
+            if self.joined.fetch_sub(1, Ordering::Release) == 1 {
+                // Under the lock: not between the last look of who waits and its sleep.
+                let _state = self.state.lock().unwrap();
                 self.left.notify_one();
             }
         }
@@ -324,7 +355,7 @@ impl Shared {
                 && state.seats > 0
             {
                 state.seats -= 1;
-                state.joined += 1;
+                self.joined.fetch_add(1, Ordering::Relaxed);
                 return Some((job, state.epoch));
             }
             state.asleep += 1;

@@ -9,7 +9,7 @@ use crate::accumulator::{Fold, MAX_SIZE, fold};
 use crate::arithmetic::Fractional;
 use crate::element::Bool;
 use crate::lane::computed_in;
-use crate::operand::{BLOCK, Block, Operand, Staging};
+use crate::operand::{BLOCK, Block, Form, Operand, Staging};
 use crate::par::par_for;
 use crate::summaries::{
     Count, Exponentials, Extreme, LogSum, Magnitude, NanSum, Norm, Order0, Order1, Order2, OrderP,
@@ -264,14 +264,14 @@ impl Reducer {
         let wanted = self.fold.input;
         let via = (self.dtype != wanted && own != self.dtype && wanted != DType::Bool)
             .then_some(self.dtype);
-        Operand::new(ptr.cast_mut(), plan, own, own, via, wanted)
+        Operand::new(ptr.cast_mut(), plan, Form::new(own, own, via, wanted))
     }
 
     /// A destination, for results of output `k`.
     pub(crate) fn output(&self, k: usize, out: Out, plan: Plan<1>) -> Option<Output> {
         let ((ptr, own), (from, finish)) = (out?, self.fold.outputs[k]?);
         Some(Output {
-            operand: Operand::new(ptr, plan, own, from, None, own),
+            operand: Operand::new(ptr, plan, Form::new(own, from, None, own)),
             finish,
         })
     }

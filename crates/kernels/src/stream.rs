@@ -1,8 +1,13 @@
 //! Stores past the caches, for results that no cache would hold: a plain store reads the line first that it is going to
 //! overwrite, which is a third of the traffic of a copy.
 
-/// Bytes of a result from which on it is written past the caches: what follows would not find it there anyway.
-const FROM: usize = 16 << 20;
+/// Bytes of a result from which on it is written past the caches: what follows would not find it there anyway. Debug
+/// builds begin early, so that tests need no large results.
+const FROM: usize = if cfg!(debug_assertions) {
+    4 << 10
+} else {
+    16 << 20
+};
 
 /// The line that is written at a time.
 pub(crate) const LINE: usize = 64;

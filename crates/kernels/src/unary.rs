@@ -14,25 +14,25 @@ ops! {
     pub fn unary = map1 over 2;
 
     /// `-x`; integers wrap.
-    Neg {
+    Neg: light {
         int: |x| x.wrapping_neg();
         float complex: |x| -x;
     }
     /// The magnitude; the smallest integer stays itself.
-    Abs {
+    Abs: light {
         unsigned: |x| x;
         signed: |x| x.wrapping_abs();
         float: |x| x.abs();
         complex -> Real: |x| x.norm();
     }
     /// `x · x`.
-    Square {
+    Square: light {
         int: |x| x.wrapping_mul(x);
         float: |x| x * x;
         complex: |x| wide(x, |x| x * x);
     }
     /// `x`, or 0 where it is negative.
-    Relu {
+    Relu: light {
         unsigned: |x| x;
         signed: |x| x.max(0);
         float: |x| if x < 0.0 { 0.0 } else { x };
@@ -67,11 +67,11 @@ ops! {
         complex -> Real: |x| x.arg();
     }
     /// The square root.
-    Sqrt { float: |x| x.sqrt(); complex: |x| wide(x, |x| x.sqrt()); }
+    Sqrt: light { float: |x| x.sqrt(); complex: |x| wide(x, |x| x.sqrt()); }
     /// `1 / sqrt(x)`.
     Rsqrt { float: |x| 1.0 / x.sqrt(); complex: |x| wide(x, |x| quotient!(ONE, x.sqrt())); }
     /// `1 / x`.
-    Reciprocal { float: |x| 1.0 / x; complex: |x| wide(x, |x| quotient!(ONE, x)); }
+    Reciprocal: light { float: |x| 1.0 / x; complex: |x| wide(x, |x| quotient!(ONE, x)); }
     /// `e^x`.
     Exp { float: |x| Math::exp(x); complex: |x| x.exp(); }
     /// `2^x`.

@@ -21,20 +21,21 @@ fn numbers(layout: &Layout, dtype: DType, seed: usize) -> Vec<u8> {
     bytes
 }
 
+/// In place, the destination is that input as well.
 fn check<const N: usize>(
     kernel: &Kernel<N>,
     shape: &[usize],
     layouts: [&Layout; N],
     dtypes: [DType; N],
-    in_place: bool,
+    in_place: Option<usize>,
 ) {
     let mut buffers: [Vec<u8>; N] =
         std::array::from_fn(|k| numbers(layouts[k], dtypes[k], k * 5 + 1));
     let mut twins = buffers.clone();
     let run = |buffers: &mut [Vec<u8>; N], naive: bool| {
         let mut ptrs = buffers.each_mut().map(|b| b.as_mut_ptr());
-        if in_place {
-            ptrs[N - 1] = ptrs[0];
+        if let Some(k) = in_place {
+            ptrs[k] = ptrs[0];
         }
         let plan = Plan::new(
             shape,
@@ -53,7 +54,7 @@ fn check<const N: usize>(
     run(&mut twins, true);
     assert!(
         buffers == twins,
-        "{kernel:?} of {layouts:?} {dtypes:?}, in place: {in_place}"
+        "{kernel:?} of {layouts:?} {dtypes:?}, in place: {in_place:?}"
     );
 }
 
@@ -62,8 +63,10 @@ fn any_dtype() -> impl Strategy<Value = DType> {
 }
 
 /// Four layouts over one shape, the first without repeated positions.
-fn layouts() -> impl Strategy<Value = (Vec<usize>, [Layout; 4])> {
-    common::shape().prop_flat_map(|s| {
+fn layouts(
+    shape: impl Strategy<Value = Vec<usize>>,
+) -> impl Strategy<Value = (Vec<usize>, [Layout; 4])> {
+    shape.prop_flat_map(|s| {
         let other = || common::broadcasting(s.clone());
         (
             Just(s.clone()),
@@ -78,47 +81,104 @@ fn layouts() -> impl Strategy<Value = (Vec<usize>, [Layout; 4])> {
     })
 }
 
+/// Shapes with runs that loops do in one call, with tiles and their edges, and with results that
+/// are written past the caches.
+fn large_shape() -> impl Strategy<Value = Vec<usize>> {
+    prop_oneof![
+        (2usize..40, 90usize..600).prop_map(|(a, b)| vec![a, b]),
+        (90usize..600, 2usize..40).prop_map(|(a, b)| vec![a, b]),
+        (1usize..4, 8usize..80, 8usize..80).prop_map(|(a, b, c)| vec![a, b, c]),
+        (1000usize..9000).prop_map(|a| vec![a]),
+    ]
+}
+
+fn fresh(shape: &[usize], [out, a, b, c]: [&Layout; 4], dtypes: [DType; 4], computed: DType) {
+    let [d0, d1, d2, d3] = dtypes;
+    check(&cast(d1, d0), shape, [out, a], [d0, d1], None);
+    check(&select(computed), shape, [out, a, b, c], dtypes, None);
+    if let Some(kernel) = unary(UnaryOp::Neg, computed) {
+        check(&kernel, shape, [out, a], [d0, d1], None);
+    }
+    if let Some(kernel) = binary(BinaryOp::AddScaled, computed) {
+        let kernel = kernel.with(&[Scalar::Int(2)]);
+        check(&kernel, shape, [out, a, b], [d0, d1, d2], None);
+        check(&kernel, shape, [out, a, b], [computed, d1, computed], None);
+        check(&kernel, shape, [out, a, b], [computed; 3], None);
+    }
+    if let Some(kernel) = compare(CompareOp::Lt, computed) {
+        check(&kernel, shape, [out, a, b], [d0, d1, d2], None);
+        check(
+            &kernel,
+            shape,
+            [out, a, b],
+            [DType::Bool, computed, computed],
+            None,
+        );
+    }
+    if let Some(kernel) = ternary(TernaryOp::Addcmul, computed) {
+        check(&kernel, shape, [out, a, b, c], [d0, d1, d2, d3], None);
+    }
+}
+
+fn in_place(shape: &[usize], [out, a, b]: [&Layout; 3], dtype: DType, other: DType) {
+    let mixed = [dtype, other, other, dtype];
+    check(&select(dtype), shape, [out, a, b, out], mixed, Some(3));
+    for d in [dtype, other] {
+        if let Some(kernel) = binary(BinaryOp::Sub, dtype) {
+            check(&kernel, shape, [out, a, out], [dtype, d, dtype], Some(2));
+            check(&kernel, shape, [out, out, a], [dtype, dtype, d], Some(1));
+        }
+        if let Some(kernel) = ternary(TernaryOp::Addcmul, dtype) {
+            check(
+                &kernel,
+                shape,
+                [out, out, a, b],
+                [dtype, dtype, d, other],
+                Some(1),
+            );
+        }
+    }
+    for op in [UnaryOp::Square, UnaryOp::Sign] {
+        if let Some(kernel) = unary(op, dtype) {
+            check(&kernel, shape, [out, out], [dtype, dtype], Some(1));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn any_layouts_and_dtypes(
-        (shape, [out, a, b, c]) in layouts(),
+        (shape, [out, a, b, c]) in layouts(common::shape()),
         dtypes in [any_dtype(), any_dtype(), any_dtype(), any_dtype()],
         computed in any_dtype(),
     ) {
-        let [d0, d1, d2, d3] = dtypes;
-        check(&cast(d1, d0), &shape, [&out, &a], [d0, d1], false);
-        check(&select(computed), &shape, [&out, &a, &b, &c], dtypes, false);
-        if let Some(kernel) = unary(UnaryOp::Neg, computed) {
-            check(&kernel, &shape, [&out, &a], [d0, d1], false);
-        }
-        if let Some(kernel) = binary(BinaryOp::AddScaled, computed) {
-            let kernel = kernel.with(&[Scalar::Int(2)]);
-            check(&kernel, &shape, [&out, &a, &b], [d0, d1, d2], false);
-            check(&kernel, &shape, [&out, &a, &b], [computed, d1, computed], false);
-        }
-        if let Some(kernel) = compare(CompareOp::Lt, computed) {
-            check(&kernel, &shape, [&out, &a, &b], [d0, d1, d2], false);
-        }
-        if let Some(kernel) = ternary(TernaryOp::Addcmul, computed) {
-            check(&kernel, &shape, [&out, &a, &b, &c], [d0, d1, d2, d3], false);
-        }
+        fresh(&shape, [&out, &a, &b, &c], dtypes, computed);
     }
 
     #[test]
-    fn in_place((shape, [out, a, b, _]) in layouts(), dtype in any_dtype(), other in any_dtype()) {
-        check(&select(dtype), &shape, [&out, &a, &b, &out], [dtype, other, other, dtype], true);
-        if let Some(kernel) = binary(BinaryOp::Sub, dtype) {
-            check(&kernel, &shape, [&out, &a, &out], [dtype, other, dtype], true);
-        }
-        if let Some(kernel) = unary(UnaryOp::Square, dtype) {
-            check(&kernel, &shape, [&out, &out], [dtype, dtype], true);
-        }
+    fn any_large_layouts(
+        (shape, [out, a, b, c]) in layouts(large_shape()),
+        dtypes in [any_dtype(), any_dtype(), any_dtype(), any_dtype()],
+        computed in any_dtype(),
+    ) {
+        fresh(&shape, [&out, &a, &b, &c], dtypes, computed);
+        fresh(&shape, [&out, &a, &b, &c], [DType::F32; 4], DType::F32);
     }
 
     #[test]
-    fn zeros_are_found((shape, [_, a, _, _]) in layouts(), dtype in any_dtype()) {
+    fn any_in_place(
+        (shape, [out, a, b, _]) in layouts(prop_oneof![common::shape(), large_shape()]),
+        dtype in any_dtype(),
+        other in any_dtype(),
+    ) {
+        in_place(&shape, [&out, &a, &b], dtype, other);
+        in_place(&shape, [&out, &a, &b], DType::F32, DType::F32);
+    }
+
+    #[test]
+    fn zeros_are_found((shape, [_, a, _, _]) in layouts(common::shape()), dtype in any_dtype()) {
         let bytes = numbers(&a, dtype, 0);
         let want = dtype.category() <= Category::Integer
             && naive::positions(&shape, &a)
@@ -147,13 +207,13 @@ fn many_elements_and_threads() {
                 [DType::F32, DType::I64, DType::F32],
             ] {
                 let kernel = binary(BinaryOp::Add, dtypes[2]).unwrap();
-                check(&kernel, &shape, [&rows, &cols, b], dtypes, false);
+                check(&kernel, &shape, [&rows, &cols, b], dtypes, None);
                 check(
                     &kernel,
                     &shape,
                     [&rows, b, &rows],
                     [dtypes[0], dtypes[1], dtypes[0]],
-                    true,
+                    Some(2),
                 );
             }
         }
