@@ -41,11 +41,10 @@ unsafe fn fill_with<T: Copy + Sync>(plan: &Plan<1>, dst: *mut u8, value: T) {
     let dst = Destination(dst);
     let write = |range| {
         let dst = &dst;
-        vectorized(|| {
-            plan.for_each_run_in(range, |[d], len, [stride]| {
-                // SAFETY: the run's positions lie in the destination.
-                unsafe { fill_run(dst.0.offset(d), stride, len, value) };
-            });
+        plan.for_each_run_in(range, |[d], len, [stride]| {
+            // Around each run: the walk is too long to be compiled into every variant.
+            // SAFETY: the run's positions lie in the destination.
+            vectorized(|| unsafe { fill_run(dst.0.offset(d), stride, len, value) });
         });
     };
     // Two threads must not write one element, even the same value: only plans in which no position

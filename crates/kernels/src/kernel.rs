@@ -65,8 +65,11 @@ impl Params {
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 15;
 
-/// Runs shorter than this go through blocks: a call costs as much as this.
-const SHORT: usize = 96;
+/// Runs shorter than this go on from one to the next in blocks: a call costs as much as this.
+const SHORT: usize = 16;
+
+/// The same where operands of each run pass through blocks of their own.
+const SHORT_STAGED: usize = 96;
 
 /// An elementwise loop, looked up for an operation and a dtype: operand 0 is the result.
 #[derive(Clone, Copy, Debug)]
@@ -243,16 +246,16 @@ impl<'a, const N: usize> Walk<'a, N> {
         let is_staged = (1..N).any(|k| in_place(k) && kernel.in_place != Some(k));
         let streams = is_dense(0)
             && !(1..N).any(in_place)
-            && inner.size >= SHORT
+            && inner.size >= SHORT_STAGED
             && stream::pays(plan.numel() * forms[0].width);
         let is_staged = is_staged || streams || !forms[0].is_loops();
         let is_plain = !is_staged && (0..N).all(|k| is_dense(k) || (k > 0 && params.number == k));
-        let has_runs = plan.dims().len() <= 1 || inner.size >= SHORT;
+        let short = if is_plain { SHORT } else { SHORT_STAGED };
         let way = match tiles {
             Some(tiles) => Way::Tiles(tiles),
-            None if has_runs && is_plain => Way::Direct,
-            None if has_runs => Way::Runs,
-            None => Way::Blocks,
+            None if plan.dims().len() > 1 && inner.size < short => Way::Blocks,
+            None if is_plain => Way::Direct,
+            None => Way::Runs,
         };
         if matches!(way, Way::Blocks) {
             params.number = 0;
