@@ -98,9 +98,7 @@ impl GradFn {
             Edge::Leaf(_) => None,
         };
         let inputs = self.0.inputs.iter();
-        inputs
-            .map(|i| i.as_ref().and_then(|i| next(&i.edge)))
-            .collect()
+        inputs.map(|edge| edge.as_ref().and_then(next)).collect()
     }
 
     /// What it keeps for the backward pass, without history: inputs, results, masks, indices. Copies nothing. Empty

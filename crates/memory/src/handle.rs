@@ -55,18 +55,17 @@ unsafe impl<T: Shared + Send + Sync> Send for Handle<T> {}
 unsafe impl<T: Shared + Send + Sync> Sync for Handle<T> {}
 
 impl<T: Shared> Handle<T> {
-    /// The first handle, or the value back where the system has no memory for it.
+    /// The first handle, `None` where the system has no memory for the value, which is made where it will lie: moving
+    /// it there would cost as much as the rest.
     #[inline]
-    pub(crate) fn try_new(value: T) -> Result<Handle<T>, T> {
+    pub(crate) fn try_new(value: impl FnOnce() -> T) -> Option<Handle<T>> {
         const { assert!(size_of::<T>() > 0) }
         // SAFETY: the layout is not zero-sized, as asserted.
         let raw = unsafe { alloc::alloc(Layout::new::<T>()) }.cast::<T>();
-        let Some(ptr) = NonNull::new(raw) else {
-            return Err(value);
-        };
+        let ptr = NonNull::new(raw)?;
         // SAFETY: fresh memory of the value's layout.
-        unsafe { ptr.write(value) };
-        Ok(Handle { ptr })
+        unsafe { ptr.write(value()) };
+        Some(Handle { ptr })
     }
 
     /// Whether this is the only handle.

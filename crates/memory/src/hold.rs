@@ -13,8 +13,11 @@ const INLINE: usize = 4;
 /// has one: `hold` is called once an operation.
 #[derive(Debug)]
 pub struct Held<'a> {
-    inline: [Option<(&'a Storage, Mode)>; INLINE],
-    more: Vec<(&'a Storage, Mode)>,
+    /// A few storages in the order of their ids, of which the first `held` are held.
+    few: [Option<(&'a Storage, Mode)>; INLINE],
+    held: usize,
+    /// Many storages, all held.
+    many: Vec<(&'a Storage, Mode)>,
 }
 
 /// Waits for the operations that use these storages and holds them: the `reads` shared, the `writes`
@@ -27,42 +30,40 @@ pub struct Held<'a> {
 #[inline]
 pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a>> {
     let mut held = Held {
-        inline: [None; INLINE],
-        more: Vec::new(),
+        few: [None; INLINE],
+        held: 0,
+        many: Vec::new(),
     };
     let wanted = reads
         .iter()
         .map(|&s| (s, Mode::Read))
         .chain(writes.iter().map(|&s| (s, Mode::Write)));
     if reads.len() + writes.len() <= INLINE {
-        let mut list: [Option<(&Storage, Mode)>; INLINE] = [None; INLINE];
         let mut n = 0;
         for (storage, mode) in wanted {
-            // Insertion by id: two or three storages are the rule. A write comes after the reads
-            // of the same storage and takes their place.
+            // A write comes after the reads of the same storage and takes their place.
+            let mut listed = held.few[..n].iter_mut().flatten();
+            if let Some(same) = listed.find(|(s, _)| *s == storage) {
+                same.1 = mode;
+                continue;
+            }
+            // Insertion by id: two or three storages are the rule.
+            held.few[n] = Some((storage, mode));
             let mut at = n;
-            while at > 0 && list[at - 1].is_some_and(|(s, _)| s.id() > storage.id()) {
+            while at > 0 && held.few[at - 1].is_some_and(|(s, _)| s.id() > storage.id()) {
+                held.few.swap(at - 1, at);
                 at -= 1;
             }
-            match at.checked_sub(1).and_then(|i| list[i].as_mut()) {
-                Some(same) if same.0.id() == storage.id() => same.1 = mode,
-                _ => {
-                    list[at..=n].rotate_right(1);
-                    list[at] = Some((storage, mode));
-                    n += 1;
-                }
-            }
+            n += 1;
         }
-        for (slot, want) in held.inline.iter_mut().zip(list) {
-            if let Some((storage, mode)) = want {
-                storage.begin(mode)?;
-                *slot = want;
-            }
+        while let Some(&Some((storage, mode))) = held.few.get(held.held) {
+            storage.begin(mode)?;
+            held.held += 1;
         }
     } else {
         let (mut list, n) = (Vec::new(), reads.len() + writes.len());
         list.try_reserve_exact(n)
-            .and_then(|()| held.more.try_reserve_exact(n))
+            .and_then(|()| held.many.try_reserve_exact(n))
             .map_err(|_| {
                 Error::new(
                     Kind::OutOfMemory,
@@ -75,7 +76,7 @@ pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a
         list.dedup_by_key(|(s, _)| s.id());
         for (storage, mode) in list {
             storage.begin(mode)?;
-            held.more.push((storage, mode));
+            held.many.push((storage, mode));
         }
     }
     Ok(held)
@@ -84,7 +85,8 @@ pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        for (storage, mode) in self.inline.iter().flatten().chain(&self.more) {
+        let few = self.few[..self.held].iter().flatten();
+        for (storage, mode) in few.chain(&self.many) {
             storage.end(*mode);
         }
     }

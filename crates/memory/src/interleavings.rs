@@ -8,6 +8,7 @@ use crate::access::{Access, Mode, Refused};
 use crate::events::Slot;
 use crate::handle::{Handle, Refs, Shared};
 use crate::list::{Linked, Links, List};
+use crate::once::Once;
 use crate::registry::{Role, Viewer};
 use crate::storage::{Origin, Site, Storage};
 use crate::sync::{AtomicUsize, Cell, Ordering, SpinLock};
@@ -65,6 +66,28 @@ fn a_spin_lock_admits_one() {
     });
 }
 
+#[test]
+fn a_cell_is_filled_once_and_seen_whole() {
+    explore(3, || {
+        let cell = Arc::new(Once::new());
+        let fill = |cell: &Once<Bytes>| {
+            let bytes = cell.get_or_init(|| {
+                let bytes = Bytes(Cell::new(0));
+                bytes.add();
+                bytes
+            });
+            (std::ptr::from_ref(bytes).addr(), bytes.0.get())
+        };
+        let other = {
+            let cell = cell.clone();
+            thread::spawn(move || fill(&cell))
+        };
+        assert!(cell.get().is_none_or(|bytes| bytes.0.get() == 1));
+        let mine = fill(&cell);
+        assert_eq!((mine, 1), (other.join().unwrap(), mine.1));
+    });
+}
+
 /// A member of a list behind a mutex, as a storage is of its device's, with a list of its own.
 struct Shelved {
     refs: Refs,
@@ -116,13 +139,13 @@ impl Shelf {
     }
 
     fn put(shelf: &Arc<Shelf>, payload: usize) -> Handle<Shelved> {
-        let member = Shelved {
+        let member = || Shelved {
             refs: Refs::one(),
             links: Links::new(),
             shelf: shelf.clone(),
             payload: Cell::new(payload),
         };
-        let handle = Handle::try_new(member).ok().unwrap();
+        let handle = Handle::try_new(member).unwrap();
         // SAFETY: new, and its handle keeps it until `retire`.
         unsafe { shelf.list.lock().unwrap().push(&handle) };
         handle

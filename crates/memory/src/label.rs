@@ -30,7 +30,7 @@ impl Label {
         text.try_reserve_exact(name.len()).ok()?;
         text.push_str(name);
         let refs = Refs::one();
-        Handle::try_new(Name { refs, text }).ok().map(Label)
+        Handle::try_new(|| Name { refs, text }).map(Label)
     }
 }
 

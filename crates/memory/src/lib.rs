@@ -17,6 +17,7 @@ mod label;
 mod leaks;
 mod list;
 mod map;
+mod once;
 mod oom;
 mod os;
 pub mod page;
@@ -49,6 +50,7 @@ pub use map::{
     Group, HeldBy, MapDiff, MemoryMap, Root, StorageInfo, allocated, empty_cache, map,
     max_allocated, reserved, reset_peak, set_limit, stats,
 };
+pub use once::Once;
 pub use os::SystemMemory;
 pub use pool::{Pool, SMALL_MAX, SegmentInfo, pool_is_valid};
 pub use provenance::{How, Provenance};

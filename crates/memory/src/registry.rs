@@ -4,6 +4,7 @@ use crate::events;
 use crate::handle::{Handle, Refs, Shared};
 use crate::label::Label;
 use crate::list::{Linked, Links};
+use crate::once::Once;
 use crate::scope::{self, ScopeId};
 use crate::storage::{Site, Storage};
 use crate::sync::SpinLock;
@@ -12,8 +13,8 @@ use osteon_spec::{DType, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::fmt;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// What a viewer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,8 +50,8 @@ pub(crate) struct Seat {
     born: u64,
     marks: AtomicU8,
     label: SpinLock<Option<Label>>,
-    attachment: OnceLock<Attachment>,
-    base: OnceLock<Attachment>,
+    attachment: Once<Attachment>,
+    base: Once<Attachment>,
 }
 
 /// What a layer above keeps beside a viewer, for all its handles.
@@ -79,7 +80,7 @@ impl Viewer {
             return Err(misaligned(&storage, dtype).op(op));
         }
         let born = storage.version();
-        let seat = Seat {
+        let seat = || Seat {
             refs: Refs::one(),
             links: Links::new(),
             storage,
@@ -92,11 +93,11 @@ impl Viewer {
             born,
             marks: AtomicU8::new(0),
             label: SpinLock::new(None),
-            attachment: OnceLock::new(),
-            base: OnceLock::new(),
+            attachment: Once::new(),
+            base: Once::new(),
         };
         match Handle::try_new(seat) {
-            Ok(handle) => {
+            Some(handle) => {
                 let mut watch = handle.storage.inner().watch.lock();
                 // SAFETY: a new seat is in no list, and `Handle` keeps it alive and at rest until `retire`
                 // has taken it out.
@@ -107,11 +108,7 @@ impl Viewer {
                 drop(watch);
                 Ok(Viewer(handle))
             }
-            Err(seat) => {
-                // The seat is in no list, and `Seat` has no drop of its own.
-                drop(seat);
-                Err(Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a view").op(op))
-            }
+            None => Err(no_memory().op(op)),
         }
     }
 
@@ -181,13 +178,13 @@ impl Viewer {
 
     /// Room for what the layer above knows about this tensor.
     #[inline]
-    pub fn attachment(&self) -> &OnceLock<Attachment> {
+    pub fn attachment(&self) -> &Once<Attachment> {
         &self.0.attachment
     }
 
     /// Room for what the layer above knows about the tensor that this one is a view of.
     #[inline]
-    pub fn base(&self) -> &OnceLock<Attachment> {
+    pub fn base(&self) -> &Once<Attachment> {
         &self.0.base
     }
 
@@ -235,6 +232,11 @@ fn out_of_bounds(storage: &Storage, layout: &Layout, dtype: DType) -> Error {
             storage.nbytes(),
         ),
     )
+}
+
+#[cold]
+fn no_memory() -> Error {
+    Error::new(Kind::OutOfMemory, "no memory for the bookkeeping of a view")
 }
 
 #[cold]

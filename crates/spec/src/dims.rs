@@ -25,6 +25,12 @@ pub(crate) fn copied(list: &[usize]) -> Dims {
     Dims::from_buf_and_len(inline, list.len())
 }
 
+/// Whether two lists are equal; a call of `memcmp` would take longer for such short ones.
+#[inline]
+pub(crate) fn equal(a: &[usize], b: &[usize]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
+}
+
 /// A dimension counted from the front (`0..rank`) or, negative, from the back, as an index into
 /// a tensor of this rank. A rank-0 tensor has the one dimension that `0` and `-1` name.
 ///

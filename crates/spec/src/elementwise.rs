@@ -1,6 +1,6 @@
 //! The layout of an operation's result, taken from its inputs as PyTorch takes it.
 
-use crate::dims::copied;
+use crate::dims::{copied, equal};
 use crate::predicates::strides_in_order;
 use crate::{Layout, MemoryFormat, Result};
 use smallvec::SmallVec;
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 /// ```
 pub fn elementwise_output(inputs: &[&Layout], shape: &[usize]) -> Result<Layout> {
     let all = |property: fn(&Layout) -> bool| inputs.iter().all(|x| property(x));
-    if inputs.iter().all(|x| x.sizes() == shape) {
+    if inputs.iter().all(|x| equal(x.sizes(), shape)) {
         if all(Layout::is_contiguous) {
             return Layout::contiguous(shape);
         }

@@ -131,16 +131,21 @@ impl Layout {
     /// assert_eq!(Layout::contiguous(&[2, 0, 3]).unwrap().strides(), [3, 3, 1]);
     /// ```
     pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
-        let mut strides = Dims::from_elem(1, sizes.len());
+        let (sizes, mut strides) = (copied(sizes), copied(sizes));
         let mut next: usize = 1;
-        for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
-            *stride = next;
+        for stride in strides.iter_mut().rev() {
+            let size = std::mem::replace(stride, next);
             next = Layout::stride_of(next, size.max(1));
         }
-        Layout::new(copied(sizes), strides, 0)
+        if next < MAX_EXTENT && sizes.len() <= MAX_RANK {
+            // The product of all sizes but those that are 0 is small enough for L2 and L3.
+            return Ok(Layout::new_unchecked(sizes, strides, 0));
+        }
+        Layout::new(sizes, strides, 0)
     }
 
     /// The layout of one element at offset 0, without dimensions.
+    #[inline]
     pub fn scalar() -> Layout {
         // One element satisfies L1-L3.
         Layout::new_unchecked(Dims::new(), Dims::new(), 0)

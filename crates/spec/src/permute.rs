@@ -30,9 +30,10 @@ impl Layout {
             *to = d as u8;
         }
         Ok(self.edited(|sizes, strides, _| {
-            for (i, &d) in order[..dims.len()].iter().enumerate() {
-                sizes[i] = self.sizes()[d as usize];
-                strides[i] = self.strides()[d as usize];
+            let (of_sizes, of_strides) = (self.sizes(), self.strides());
+            let to = sizes.iter_mut().zip(strides.iter_mut());
+            for ((size, stride), &d) in to.zip(&order) {
+                (*size, *stride) = (of_sizes[d as usize], of_strides[d as usize]);
             }
         }))
     }

@@ -39,6 +39,20 @@ pub struct PlanDim<const N: usize> {
     pub strides: [isize; N],
 }
 
+impl<const N: usize> PlanDim<N> {
+    /// Takes the next dim out in, where every operand walks both as one.
+    #[inline]
+    fn join(&mut self, outer: &PlanDim<N>) -> bool {
+        let span = self.size as isize;
+        // Strides of a dim beyond reach (an overflow here) never join.
+        let joins = (0..N).all(|k| self.strides[k].checked_mul(span) == Some(outer.strides[k]));
+        if joins {
+            self.size *= outer.size;
+        }
+        joins
+    }
+}
+
 impl<const N: usize> Plan<N> {
     /// A walk over `shape` with the dims in the order that suits the operands, the first operand
     /// before the later ones. Each operand is a layout that broadcasts to `shape`, and the bytes of
@@ -47,9 +61,11 @@ impl<const N: usize> Plan<N> {
     /// # Panics
     /// When an operand does not broadcast to `shape`, or the product of `shape` does not fit:
     /// both have been checked by whoever computed `shape`.
-    #[inline]
     pub fn new(shape: &[usize], operands: [(&Layout, usize); N]) -> Plan<N> {
-        Plan::row_major(shape, operands).sorted()
+        let mut plan = Plan::before(shape, offsets(operands));
+        plan.broadcast(shape, operands);
+        plan.sort();
+        plan
     }
 
     /// The same walk, in row-major order of `shape`: for operations whose meaning depends on the
@@ -57,11 +73,32 @@ impl<const N: usize> Plan<N> {
     ///
     /// # Panics
     /// As [`Plan::new`].
-    #[inline]
     pub fn row_major(shape: &[usize], operands: [(&Layout, usize); N]) -> Plan<N> {
-        let mut plan = Plan::broadcast(shape, operands);
-        plan.coalesce();
+        let mut plan = Plan::before(shape, offsets(operands));
+        plan.broadcast(shape, operands);
         plan
+    }
+
+    #[inline(always)]
+    fn broadcast(&mut self, shape: &[usize], operands: [(&Layout, usize); N]) {
+        for (layout, _) in operands {
+            let missing = shape.len().checked_sub(layout.rank());
+            assert!(
+                missing.is_some_and(|m| layout
+                    .sizes()
+                    .iter()
+                    .zip(&shape[m..])
+                    .all(|(&size, &to)| size == to || size == 1)),
+                "layout {layout} does not broadcast to {shape:?}"
+            );
+        }
+        self.fill(shape, |k, d| {
+            let (layout, item) = operands[k];
+            match (d + layout.rank()).checked_sub(shape.len()) {
+                Some(own) if layout.sizes()[own] != 1 => (layout.strides()[own] * item) as isize,
+                _ => 0,
+            }
+        });
     }
 
     /// A walk in row-major order from its parts: for each operand the byte offset of the first
@@ -75,8 +112,8 @@ impl<const N: usize> Plan<N> {
             strides.iter().all(|s| s.len() == shape.len()),
             "a stride for every size"
         );
-        let mut plan = Plan::build(shape, offsets, |k, d| strides[k][d]);
-        plan.coalesce();
+        let mut plan = Plan::before(shape, offsets);
+        plan.fill(shape, |k, d| strides[k][d]);
         plan
     }
 
@@ -103,59 +140,54 @@ impl<const N: usize> Plan<N> {
     #[must_use]
     pub fn sorted(mut self) -> Plan<N> {
         self.sort();
-        self.coalesce();
         self
     }
 
-    fn broadcast(shape: &[usize], operands: [(&Layout, usize); N]) -> Plan<N> {
-        for (layout, _) in operands {
-            let missing = shape.len().checked_sub(layout.rank());
-            assert!(
-                missing.is_some_and(|m| layout
-                    .sizes()
-                    .iter()
-                    .zip(&shape[m..])
-                    .all(|(&size, &to)| size == to || size == 1)),
-                "layout {layout} does not broadcast to {shape:?}"
-            );
+    /// A plan whose dims are to come. What follows fills it where it lies: moving it costs as much as making it.
+    #[inline(always)]
+    fn before(shape: &[usize], offsets: [isize; N]) -> Plan<N> {
+        Plan {
+            dims: SmallVec::new(),
+            offsets,
+            numel: checked_product(shape).expect("the shape of a result has been checked"),
         }
-        let offsets = operands.map(|(layout, item)| (layout.offset() * item) as isize);
-        Plan::build(shape, offsets, |k, d| {
-            let (layout, item) = operands[k];
-            match (d + layout.rank()).checked_sub(shape.len()) {
-                Some(own) if layout.sizes()[own] != 1 => (layout.strides()[own] * item) as isize,
-                _ => 0,
-            }
-        })
     }
 
-    fn build(
-        shape: &[usize],
-        offsets: [isize; N],
-        stride: impl Fn(usize, usize) -> isize,
-    ) -> Plan<N> {
-        let numel = checked_product(shape).expect("the shape of a result has been checked");
-        let mut dims = SmallVec::new();
-        if numel != 0 {
-            for (d, &size) in shape.iter().enumerate().rev() {
-                if size != 1 {
-                    dims.push(PlanDim {
-                        size,
-                        strides: std::array::from_fn(|k| stride(k, d)),
-                    });
-                }
+    #[inline(always)]
+    fn fill(&mut self, shape: &[usize], stride: impl Fn(usize, usize) -> isize) {
+        if self.numel == 0 {
+            return;
+        }
+        for (d, &size) in shape.iter().enumerate().rev() {
+            if size != 1 {
+                let strides = std::array::from_fn(|k| stride(k, d));
+                self.surround(PlanDim { size, strides });
             }
         }
-        Plan {
-            dims,
-            offsets,
-            numel,
+    }
+
+    /// Puts a dim around the others: joined with the outermost one where every operand walks both as one.
+    #[inline]
+    fn surround(&mut self, outer: PlanDim<N>) {
+        if let Some(inner) = self.dims.last_mut()
+            && inner.join(&outer)
+        {
+            return;
         }
+        self.dims.push(outer);
     }
 
     /// Inner dims get the smaller strides. A stable insertion sort, because the order is partial:
     /// a dim on which an operand does not move says nothing about that operand.
+    #[inline]
     fn sort(&mut self) {
+        if self.dims.len() > 1 {
+            self.sort_dims();
+            self.coalesce();
+        }
+    }
+
+    fn sort_dims(&mut self) {
         for i in 1..self.dims.len() {
             let mut at = i;
             for inner in (0..i).rev() {
@@ -171,17 +203,12 @@ impl<const N: usize> Plan<N> {
         }
     }
 
-    /// Joins a dim with the next one out where every operand walks both as one.
+    /// Joins what has become neighbours.
     fn coalesce(&mut self) {
         let mut kept = 0;
         for i in 1..self.dims.len() {
             let outer = self.dims[i];
-            let inner = &mut self.dims[kept];
-            let span = inner.size as isize;
-            // Strides of a dim beyond reach (an overflow here) never join.
-            if (0..N).all(|k| inner.strides[k].checked_mul(span) == Some(outer.strides[k])) {
-                inner.size *= outer.size;
-            } else {
+            if !self.dims[kept].join(&outer) {
                 kept += 1;
                 self.dims[kept] = outer;
             }
@@ -218,20 +245,19 @@ impl<const N: usize> Plan<N> {
     }
 
     /// The plan of some of the operands, over the same dims in the same order.
+    #[inline]
     pub fn select<const M: usize>(&self, operands: [usize; M]) -> Plan<M> {
         let mut plan = Plan {
-            dims: self
-                .dims
-                .iter()
-                .map(|d| PlanDim {
-                    size: d.size,
-                    strides: operands.map(|k| d.strides[k]),
-                })
-                .collect(),
+            dims: SmallVec::new(),
             offsets: operands.map(|k| self.offsets[k]),
             numel: self.numel,
         };
-        plan.coalesce();
+        for d in &self.dims {
+            plan.surround(PlanDim {
+                size: d.size,
+                strides: operands.map(|k| d.strides[k]),
+            });
+        }
         plan
     }
 
@@ -296,6 +322,11 @@ impl<const N: usize> Plan<N> {
             }
         }
     }
+}
+
+#[inline(always)]
+fn offsets<const N: usize>(operands: [(&Layout, usize); N]) -> [isize; N] {
+    operands.map(|(layout, item)| (layout.offset() * item) as isize)
 }
 
 /// Whether `a`, now the inner dim of the two, belongs outside `b`: the first operand that moves on

@@ -11,7 +11,6 @@ use osteon_spec::{
     broadcast_shapes, elementwise_output, result_type,
 };
 use smallvec::SmallVec;
-use std::borrow::Cow;
 
 /// An operation element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +173,10 @@ impl Call<'_> {
     }
 
     fn dtypes(&self) -> Result<DTypes> {
-        let operands: SmallVec<[Operand; 4]> = self.args.iter().map(|a| a.operand()).collect();
+        let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
+        for arg in self.args {
+            operands.push(arg.operand());
+        }
         if matches!(self.op, Op::Binary(BinaryOp::Sub | BinaryOp::SubScaled))
             && operands.iter().any(Operand::is_bool)
         {
@@ -315,26 +317,29 @@ impl Call<'_> {
             Op::Ternary(_) => true,
             _ => false,
         };
-        let mut inputs: SmallVec<[Cow<'_, Layout>; 4]> = SmallVec::new();
-        for arg in self.args {
-            inputs.push(match arg {
-                // PyTorch casts first, and its casts are dense.
-                Arg::View(v) if v.dtype() != dtypes.compute => {
-                    let cast = v.layout().like(MemoryFormat::Preserve);
-                    Cow::Owned(cast.map_err(|e| e.op(self.name))?)
-                }
-                Arg::View(v) => Cow::Borrowed(v.layout()),
-                Arg::Number(_) if skips_numbers => continue,
-                Arg::Number(_) => Cow::Owned(Layout::scalar()),
-            });
+        // PyTorch casts first, and its casts are dense.
+        let is_cast = |v: &View| v.dtype() != dtypes.compute;
+        let mut casts = Vec::new();
+        for view in self.views().filter(|v| is_cast(v)) {
+            let cast = view.layout().like(MemoryFormat::Preserve);
+            casts.push(cast.map_err(|e| e.op(self.name))?);
         }
-        let inputs: SmallVec<[&Layout; 4]> = inputs.iter().map(|l| &**l).collect();
-        let layout = match inputs[..] {
-            [only] => elementwise_output(&[only], only.sizes()),
-            _ => {
-                let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|l| l.sizes()).collect();
-                broadcast_shapes(&shapes).and_then(|shape| elementwise_output(&inputs, &shape))
+        let (mut casts, scalar) = (casts.iter(), Layout::scalar());
+        let mut inputs: SmallVec<[&Layout; 4]> = SmallVec::new();
+        for arg in self.args {
+            match arg {
+                Arg::View(v) if is_cast(v) => inputs.extend(casts.next()),
+                Arg::View(v) => inputs.push(v.layout()),
+                Arg::Number(_) if skips_numbers => {}
+                Arg::Number(_) => inputs.push(&scalar),
             }
+        }
+        let shape = inputs.first().map_or(&[][..], |first| first.sizes());
+        let layout = if inputs.iter().all(|l| l.sizes() == shape) {
+            elementwise_output(&inputs, shape)
+        } else {
+            let shapes: SmallVec<[&[usize]; 4]> = inputs.iter().map(|l| l.sizes()).collect();
+            broadcast_shapes(&shapes).and_then(|shape| elementwise_output(&inputs, &shape))
         };
         layout.map_err(|e| e.op(self.name))
     }
@@ -381,18 +386,18 @@ impl Call<'_> {
             self.op,
             Op::Ternary(TernaryOp::Clamp) | Op::Binary(BinaryOp::Maximum | BinaryOp::Minimum)
         );
-        let args: SmallVec<[Arg<'_>; 3]> = self
-            .args
-            .iter()
-            .map(|&arg| match arg {
-                Arg::Number(n) if bounds => Arg::Number(n.saturate(compute)),
-                other => other,
-            })
-            .collect();
-        match (self.op, &args[..]) {
+        let bound = |arg| match arg {
+            Arg::Number(n) if bounds => Arg::Number(n.saturate(compute)),
+            other => other,
+        };
+        match (self.op, self.args) {
             (Op::Unary(op), &[a]) => backend.unary(op, compute, dst, a, numbers),
-            (Op::Binary(op), &[a, b]) => backend.binary(op, compute, dst, [a, b], numbers),
-            (Op::Ternary(op), &[a, b, c]) => backend.ternary(op, compute, dst, [a, b, c], numbers),
+            (Op::Binary(op), &[a, b]) => {
+                backend.binary(op, compute, dst, [a, b].map(bound), numbers)
+            }
+            (Op::Ternary(op), &[a, b, c]) => {
+                backend.ternary(op, compute, dst, [a, b, c].map(bound), numbers)
+            }
             (Op::Compare(op), &[a, b]) => backend.compare(op, compute, dst, [a, b], numbers),
             _ => Err(Error::new(Kind::Value, "wrong number of operands")),
         }

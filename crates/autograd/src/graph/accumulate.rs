@@ -1,24 +1,25 @@
 //! Sums of gradients: on the way, and in the tensors that keep them.
 
-use super::{Input, Meta};
+use super::{Edge, Meta};
 use crate::Tensor;
 use osteon_memory::unattributed;
 use osteon_spec::Result;
 use std::sync::{Arc, PoisonError};
 
-/// A gradient as the input has it: summed over dims that were broadcast, real where the input is, in its dtype.
-pub(super) fn fit(gradient: Tensor, input: &Input) -> Result<Tensor> {
-    let mut g = gradient;
-    if g.shape() != &input.sizes[..] {
-        g = g.sum_to_size(&input.sizes)?;
+/// A gradient as the tensor has it that the edge leads to: summed over dims that were broadcast, real where the tensor
+/// is, in its dtype.
+pub(super) fn fit(gradient: Tensor, edge: &Edge) -> Result<Tensor> {
+    let (to, mut g) = (edge.geometry(), gradient);
+    if g.shape() != to.layout.sizes() {
+        g = g.sum_to_size(to.layout.sizes())?;
     }
-    if g.dtype().is_complex() && !input.dtype.is_complex() {
+    if g.dtype().is_complex() && !to.dtype.is_complex() {
         g = g.real()?;
     }
-    if g.dtype() == input.dtype {
+    if g.dtype() == to.dtype {
         Ok(g)
     } else {
-        g.to(input.dtype)
+        g.to(to.dtype)
     }
 }
 

@@ -61,7 +61,7 @@ impl Recorder {
             written: rule,
         };
         // The base's history before the write takes the place of the view's.
-        self.inputs[0] = base.input();
+        self.inputs[0] = base.edge();
         // PyTorch frees the written operation with the first pass.
         self.save_number();
         let node = self.node(smallvec![base.geometry.clone()], Box::new(rule));

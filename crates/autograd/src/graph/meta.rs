@@ -1,12 +1,11 @@
 //! What the graph knows of one tensor.
 
-use super::node::Content;
-use super::{Edge, Hook, Input, PostHook};
+use super::node::{Content, let_go};
+use super::{Edge, Hook, PostHook};
 use crate::Tensor;
 use osteon_memory::{Attachment, Storage};
 use osteon_spec::{DType, Device, Layout, Result};
 use osteon_tensor::View;
-use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -74,18 +73,21 @@ impl Drop for Meta {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.grad.is_some() || !state.hooks.is_empty() || state.post_hooks.is_some() {
-            Content::Tensor(std::mem::take(state)).let_go();
+            let_go(|list| list.push(Content::Tensor(Box::new(std::mem::take(state)))));
         }
     }
 }
 
 impl Meta {
-    fn new(tensor: &Tensor) -> Meta {
+    fn new(tensor: &Tensor, edge: Option<Edge>) -> Meta {
         Meta {
             geometry: Geometry::of(tensor),
             base: tensor.base_meta(),
-            tracked: AtomicBool::new(false),
-            state: Mutex::default(),
+            tracked: AtomicBool::new(edge.is_some()),
+            state: Mutex::new(State {
+                edge,
+                ..State::default()
+            }),
             adding: Mutex::default(),
         }
     }
@@ -131,15 +133,6 @@ impl Meta {
         self.base
             .as_ref()
             .is_some_and(|base| base.state().edge.is_some())
-    }
-
-    /// The tensor as an input of a node, if gradients flow to it.
-    pub fn input(self: &Arc<Meta>) -> Option<Input> {
-        self.edge().map(|edge| Input {
-            edge,
-            sizes: SmallVec::from_slice(self.geometry.layout.sizes()),
-            dtype: self.geometry.dtype,
-        })
     }
 
     /// The edge along which gradients of this tensor flow, if any do.
@@ -189,10 +182,25 @@ impl Tensor {
 
     /// The same, made where there was none.
     pub(crate) fn meta_or_new(&self) -> Arc<Meta> {
+        downcast(self.attachment_or_new()).expect("attachments of viewers are set here alone")
+    }
+
+    #[inline]
+    pub(crate) fn attachment_or_new(&self) -> &Attachment {
+        let slot = self.as_view().viewer().attachment();
+        slot.get_or_init(|| {
+            super::trace::tell();
+            Arc::new(Meta::new(self, None))
+        })
+    }
+
+    /// Says which node made this tensor, a new one.
+    #[inline]
+    pub(crate) fn made_by(&self, edge: Edge) {
         super::trace::tell();
         let slot = self.as_view().viewer().attachment();
-        downcast(slot.get_or_init(|| Arc::new(Meta::new(self))))
-            .expect("attachments of viewers are set here alone")
+        // A fresh viewer: its room is empty.
+        let _ = slot.set(Arc::new(Meta::new(self, Some(edge))));
     }
 
     /// What the graph knows of the tensor that this one is a view of.

@@ -29,7 +29,7 @@ pub(crate) use inplace::check_inference;
 pub use inplace::check_writable;
 pub(crate) use meta::{Geometry, Meta};
 pub(crate) use node::{
-    Back, Edge, Grads, Input, Node, Rule, erased, linear, one, reshaped, rule, same, two,
+    Back, Edge, Grads, Node, Rule, erased, linear, one, reshaped, rule, same, two,
 };
 pub(crate) use record::{Recorder, record, wanted};
 pub(crate) use region::Region;

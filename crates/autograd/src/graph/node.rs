@@ -7,7 +7,7 @@ use super::{Geometry, Hook, Meta};
 use crate::Tensor;
 use crate::views::signed;
 use osteon_memory::Site;
-use osteon_spec::{DType, Error, Kind, Result};
+use osteon_spec::{Error, Kind, Result};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +18,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub(crate) enum Edge {
     Node(Arc<Node>, usize),
     Leaf(Arc<Meta>),
+}
+
+impl Edge {
+    /// The tensor that it leads to.
+    pub fn geometry(&self) -> &Geometry {
+        match self {
+            Edge::Node(node, k) => &node.outputs[*k],
+            Edge::Leaf(meta) => &meta.geometry,
+        }
+    }
 }
 
 /// Gradients of a node's inputs, `None` where none flows.
@@ -44,6 +54,11 @@ pub(crate) trait Rule: Send + Sync {
     /// # Errors
     /// Those of these operations; a saved tensor that was overwritten or freed.
     fn backward(&self, back: &Back<'_>) -> Result<Grads>;
+
+    /// Whether it may own tensors, whose history is let go of with care.
+    fn owns(&self) -> bool {
+        std::mem::needs_drop::<Self>()
+    }
 }
 
 impl<F: Fn(&Back<'_>) -> Result<Grads> + Send + Sync> Rule for F {
@@ -79,20 +94,14 @@ pub(crate) fn reshaped() -> impl Rule {
     rule(|b| one(b.grad()?.reshape(signed(b.sizes(0)))?))
 }
 
-/// An input of a node that takes a gradient.
-pub(crate) struct Input {
-    pub edge: Edge,
-    pub sizes: SmallVec<[usize; 4]>,
-    pub dtype: DType,
-}
-
 /// An operation that was recorded.
 pub(crate) struct Node {
     /// Rises from node to node, so that every edge leads to a smaller number.
     pub number: u64,
     pub op: &'static str,
     pub site: Site,
-    pub inputs: SmallVec<[Option<Input>; 2]>,
+    /// For each input that takes a gradient, where it flows.
+    pub inputs: SmallVec<[Option<Edge>; 2]>,
     pub outputs: SmallVec<[Geometry; 1]>,
     pub rule: Box<dyn Rule>,
     state: Mutex<Kept>,
@@ -101,7 +110,7 @@ pub(crate) struct Node {
 /// What of a node changes.
 #[derive(Default)]
 pub(crate) struct Kept {
-    pub saved: SmallVec<[Saved; 2]>,
+    pub saved: Vec<Saved>,
     /// Whether a sweep has freed what was saved.
     pub freed: bool,
     /// Hooks on outputs.
@@ -113,12 +122,13 @@ pub(crate) struct Kept {
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Node {
+    #[inline]
     pub fn new(
         op: &'static str,
         site: Site,
-        inputs: SmallVec<[Option<Input>; 2]>,
+        inputs: SmallVec<[Option<Edge>; 2]>,
         outputs: SmallVec<[Geometry; 1]>,
-        saved: SmallVec<[Saved; 2]>,
+        saved: Vec<Saved>,
         rule: Box<dyn Rule>,
     ) -> Arc<Node> {
         Arc::new(Node {
@@ -200,14 +210,26 @@ fn freed(node: &Node) -> Error {
 /// What is dropped that may own other nodes or tensors with gradients.
 #[expect(dead_code, reason = "held to be dropped")]
 pub(super) enum Content {
-    Node(SmallVec<[Option<Input>; 2]>, Kept, Box<dyn Rule>),
-    Tensor(super::meta::State),
+    Edge(Edge),
+    Saved(Saved),
+    Rule(Box<dyn Rule>),
+    Hooks(Vec<(usize, Hook)>),
+    Tensor(Box<super::meta::State>),
+}
+
+/// Contents that wait to be dropped while another one of the same graph is.
+struct Waiting {
+    list: Vec<Content>,
+    /// Whether something is being dropped further out on the stack.
+    busy: bool,
 }
 
 thread_local! {
-    /// Contents that wait to be dropped while another one of the same graph is.
-    static WAITING: RefCell<Option<Vec<Content>>> = const { RefCell::new(None) };
+    static WAITING: RefCell<Waiting> = const { RefCell::new(Waiting { list: Vec::new(), busy: false }) };
 }
+
+/// How many waiting contents a thread keeps room for.
+const ROOM: usize = 256;
 
 /// Stands in for a rule that was taken out.
 struct Gone;
@@ -223,44 +245,52 @@ struct End;
 
 impl Drop for End {
     fn drop(&mut self) {
-        let _ = WAITING.try_with(|w| w.borrow_mut().take());
+        let _ = WAITING.try_with(|w| {
+            let mut w = w.borrow_mut();
+            w.busy = false;
+            let is_small = w.list.is_empty() && w.list.capacity() <= ROOM;
+            // What a panic left goes when the list is no longer borrowed.
+            (!is_small).then(|| std::mem::take(&mut w.list))
+        });
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let kept = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let inputs = std::mem::take(&mut self.inputs);
-        let rule = std::mem::replace(&mut self.rule, Box::new(Gone));
-        Content::Node(inputs, kept, rule).let_go();
+        let kept = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let_go(|list| {
+            for edge in self.inputs.drain(..).flatten() {
+                list.push(Content::Edge(edge));
+            }
+            for saved in kept.saved.drain(..) {
+                list.push(Content::Saved(saved));
+            }
+            if self.rule.owns() {
+                let rule = std::mem::replace(&mut self.rule, Box::new(Gone));
+                list.push(Content::Rule(rule));
+            }
+            if !kept.hooks.is_empty() {
+                list.push(Content::Hooks(std::mem::take(&mut kept.hooks)));
+            }
+        });
     }
 }
 
-impl Content {
-    /// Drops what only this held one after the other, so that a graph of any depth needs no more stack than one node.
-    pub(super) fn let_go(self) {
-        let mut mine = Some(self);
-        let waits = WAITING.try_with(|w| match &mut *w.borrow_mut() {
-            Some(waiting) => {
-                waiting.extend(mine.take());
-                true
-            }
-            none => {
-                *none = Some(Vec::new());
-                false
-            }
-        });
-        if waits == Ok(true) {
-            return;
-        }
-        let _end = End;
-        // The slot is borrowed only between drops, never during one.
-        while let Some(content) = mine.take() {
-            drop(content);
-            mine = WAITING
-                .try_with(|w| w.borrow_mut().as_mut().and_then(Vec::pop))
-                .unwrap_or(None);
-        }
+/// Drops what `give` puts on the list, and what only that held, one after the other, so that a graph of any depth needs
+/// no more stack than one node.
+pub(super) fn let_go(give: impl FnOnce(&mut Vec<Content>)) {
+    let outermost = WAITING.try_with(|w| {
+        let mut w = w.borrow_mut();
+        give(&mut w.list);
+        !std::mem::replace(&mut w.busy, true)
+    });
+    if outermost != Ok(true) {
+        return;
+    }
+    let _end = End;
+    // The list is borrowed only between drops, never during one.
+    while let Ok(Some(content)) = WAITING.try_with(|w| w.borrow_mut().list.pop()) {
+        drop(content);
     }
 }
 
@@ -340,6 +370,6 @@ impl Back<'_> {
             .inputs
             .get(input)
             .and_then(Option::as_ref)
-            .map_or(&[], |i| &i.sizes)
+            .map_or(&[], |edge| edge.geometry().layout.sizes())
     }
 }

@@ -3,7 +3,7 @@
 use super::mode::{is_grad_enabled, is_inference_mode_enabled};
 use super::saved::Saved;
 use super::view::{INFERENCE, is_differentiable};
-use super::{Edge, Geometry, Input, Node, Rule};
+use super::{Edge, Geometry, Node, Rule};
 use crate::Tensor;
 use osteon_memory::{Site, attribute};
 use osteon_spec::Result;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub(crate) struct Recorder {
     pub op: &'static str,
     pub site: Site,
-    pub inputs: SmallVec<[Option<Input>; 2]>,
-    pub saved: SmallVec<[Saved; 2]>,
+    pub inputs: SmallVec<[Option<Edge>; 2]>,
+    pub saved: Vec<Saved>,
 }
 
 /// What an operation takes: a tensor, or where there is none a number, which keeps its place among the inputs.
@@ -56,23 +56,21 @@ pub(crate) fn wanted<'a>(inputs: &[impl Taken<'a>]) -> bool {
 }
 
 impl Recorder {
+    #[inline]
     pub fn new<'a>(op: &'static str, site: Site, inputs: &[impl Taken<'a>]) -> Result<Recorder> {
-        let mut list = SmallVec::with_capacity(inputs.len());
-        for &input in inputs {
-            let tensor: Option<&Tensor> = input.into();
-            let edge = tensor.map(Tensor::edge).transpose()?.flatten();
-            list.push(edge.zip(tensor).map(|(edge, tensor)| Input {
-                edge,
-                sizes: SmallVec::from_slice(tensor.shape()),
-                dtype: tensor.dtype(),
-            }));
-        }
-        Ok(Recorder {
+        let mut recorder = Recorder {
             op,
             site,
-            inputs: list,
-            saved: SmallVec::new(),
-        })
+            inputs: SmallVec::new(),
+            saved: Vec::new(),
+        };
+        for &input in inputs {
+            recorder.inputs.push(match input.into() {
+                Some(tensor) => tensor.edge()?,
+                None => None,
+            });
+        }
+        Ok(recorder)
     }
 
     /// Whether gradients flow to an input.
@@ -123,12 +121,11 @@ impl Recorder {
     }
 
     /// The result, made by this node.
+    #[inline]
     pub fn finish<R: Rule + 'static>(self, out: View, rule: R) -> Result<Tensor> {
         let tensor = Tensor::from_view(out);
         let node = self.node(smallvec![Geometry::of(&tensor)], Box::new(rule));
-        tensor
-            .meta_or_new()
-            .set_edge(Some(Edge::Node(node, 0)), None);
+        tensor.made_by(Edge::Node(node, 0));
         Ok(tensor)
     }
 
@@ -138,14 +135,13 @@ impl Recorder {
         let node = self.node(tensors.iter().map(Geometry::of).collect(), Box::new(rule));
         for (k, tensor) in tensors.iter().enumerate() {
             if is_differentiable(tensor.dtype()) {
-                tensor
-                    .meta_or_new()
-                    .set_edge(Some(Edge::Node(node.clone(), k)), None);
+                tensor.made_by(Edge::Node(node.clone(), k));
             }
         }
         Ok(tensors)
     }
 
+    #[inline]
     pub fn node(self, outputs: SmallVec<[Geometry; 1]>, rule: Box<dyn Rule>) -> Arc<Node> {
         Node::new(self.op, self.site, self.inputs, outputs, self.saved, rule)
     }

@@ -2,7 +2,7 @@
 
 use super::mode::checks_bytes;
 use super::region::{Instead, Slot, instead};
-use super::{Edge, Geometry, Input, Node, Strided};
+use super::{Edge, Geometry, Node, Strided};
 use crate::Tensor;
 use osteon_memory::Site;
 use osteon_spec::{DType, Error, Kind, Result};
@@ -206,17 +206,12 @@ fn output(node: &Arc<Node>, k: usize, view: &View) -> Edge {
         dtype,
         device: view.device(),
     };
-    let input = Input {
-        edge,
-        sizes: SmallVec::from_slice(whole.layout.sizes()),
-        dtype: whole.dtype,
-    };
     let look = Node::new(
         "as_strided",
         view.site(),
-        smallvec![Some(input)],
+        smallvec![Some(edge)],
         smallvec![part.clone()],
-        SmallVec::new(),
+        Vec::new(),
         Box::new(Strided::new(whole, part)),
     );
     Edge::Node(look, 0)

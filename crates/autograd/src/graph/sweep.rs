@@ -3,13 +3,38 @@
 use super::accumulate::{accumulate, fit, sum};
 use super::hooks::pass;
 use super::mode::{enable_grad, no_grad};
-use super::{Back, Edge, Grads, Input, Meta, Node};
+use super::{Back, Edge, Grads, Meta, Node};
 use crate::Tensor;
 use osteon_memory::attribute;
 use osteon_spec::{Error, Kind, Result};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<Addresses>>;
+type Set<K> = HashSet<K, BuildHasherDefault<Addresses>>;
+
+/// A hash of addresses, which nobody chooses so that they collide: the default one takes longer than the derivative of
+/// a small sum.
+#[derive(Default)]
+struct Addresses(u64);
+
+impl Hasher for Addresses {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_usize(b.into()));
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        // Fibonacci hashing; tables look at the lowest bits, which the product of an aligned address has not mixed.
+        let mixed = (self.0 ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// What a backward pass is to do.
 pub(crate) struct Sweep<'a> {
@@ -71,21 +96,19 @@ struct Pass<'a> {
     work: Sweep<'a>,
     /// Highest number first.
     steps: Vec<Step>,
-    at: HashMap<*const Node, usize>,
-    leaves: HashMap<*const Meta, Leaf>,
+    at: Map<*const Node, usize>,
+    leaves: Map<*const Meta, Leaf>,
     /// The wanted edges, and the gradients found for them.
-    found: HashMap<Place, Option<Tensor>>,
+    found: Map<Place, Option<Tensor>>,
 }
 
 impl<'a> Pass<'a> {
     fn new(work: Sweep<'a>) -> Result<Pass<'a>> {
         let mut order = reachable(&work.roots);
         order.sort_unstable_by_key(|node| std::cmp::Reverse(node.number));
-        let mut leaves: HashMap<_, Leaf> = HashMap::new();
-        let inputs = order.iter().flat_map(|node| node.inputs.iter().flatten());
-        let edges = inputs
-            .map(|i| &i.edge)
-            .chain(work.roots.iter().map(|(e, _)| e));
+        let mut leaves: Map<_, Leaf> = Map::default();
+        let edges = order.iter().flat_map(|node| node.inputs.iter().flatten());
+        let edges = edges.chain(work.roots.iter().map(|(e, _)| e));
         for edge in edges {
             if let Edge::Leaf(meta) = edge {
                 let new = || Leaf {
@@ -150,7 +173,7 @@ impl<'a> Pass<'a> {
                 node.inputs
                     .iter()
                     .flatten()
-                    .try_for_each(|input| self.walked(&input.edge))
+                    .try_for_each(|edge| self.walked(edge))
             })
             .map_err(|e| {
                 e.context(format_args!(
@@ -184,7 +207,7 @@ impl<'a> Pass<'a> {
         if !self.steps[i].useful {
             return Ok(());
         }
-        let leads_on = |input: &Input| match &input.edge {
+        let leads_on = |edge: &Edge| match edge {
             _ if self.work.wanted.is_none() => true,
             edge if self.found.contains_key(&place(edge)) => true,
             Edge::Node(node, _) => self
@@ -207,9 +230,9 @@ impl<'a> Pass<'a> {
         if !self.work.retain_graph {
             node.free();
         }
-        for ((input, gradient), needed) in node.inputs.iter().zip(results).zip(needs) {
-            if let (Some(input), Some(gradient), true) = (input, gradient, needed) {
-                self.add(&input.edge, fit(gradient, input)?)?;
+        for ((edge, gradient), needed) in node.inputs.iter().zip(results).zip(needs) {
+            if let (Some(edge), Some(gradient), true) = (edge, gradient, needed) {
+                self.add(edge, fit(gradient, edge)?)?;
             }
         }
         Ok(())
@@ -281,7 +304,7 @@ fn overtaken(meta: &Meta) -> Error {
 
 /// All nodes that gradients can reach.
 fn reachable(roots: &[(Edge, Tensor)]) -> Vec<Arc<Node>> {
-    let (mut seen, mut order) = (HashSet::new(), Vec::new());
+    let (mut seen, mut order) = (Set::default(), Vec::new());
     let mut visit = |edge: &Edge, order: &mut Vec<Arc<Node>>| {
         if let Edge::Node(node, _) = edge
             && seen.insert(Arc::as_ptr(node))
@@ -296,20 +319,20 @@ fn reachable(roots: &[(Edge, Tensor)]) -> Vec<Arc<Node>> {
         node.inputs
             .iter()
             .flatten()
-            .for_each(|input| visit(&input.edge, &mut order));
+            .for_each(|edge| visit(edge, &mut order));
     }
     order
 }
 
 /// The nodes from which gradients flow on to a wanted edge. Numbers fall along edges, so that inputs are settled
 /// when the list is walked from its end.
-fn useful(order: &[Arc<Node>], wanted: &[Edge]) -> HashSet<*const Node> {
-    let wanted: HashSet<Place> = wanted.iter().map(place).collect();
-    let mut useful = HashSet::new();
+fn useful(order: &[Arc<Node>], wanted: &[Edge]) -> Set<*const Node> {
+    let wanted: Set<Place> = wanted.iter().map(place).collect();
+    let mut useful = Set::default();
     for node in order.iter().rev() {
-        let leads_on = node.inputs.iter().flatten().any(|input| {
-            wanted.contains(&place(&input.edge))
-                || matches!(input.edge, Edge::Node(ref n, _) if useful.contains(&Arc::as_ptr(n)))
+        let leads_on = node.inputs.iter().flatten().any(|edge| {
+            wanted.contains(&place(edge))
+                || matches!(edge, Edge::Node(n, _) if useful.contains(&Arc::as_ptr(n)))
         });
         if leads_on {
             useful.insert(Arc::as_ptr(node));

@@ -32,8 +32,8 @@ impl Graph for Derivatives {
                 link(Link::Tensor(grad.as_view().viewer()));
             }
         } else if let Some(node) = from.downcast_ref::<Node>() {
-            for input in node.inputs.iter().flatten() {
-                link(Link::Object(object(&input.edge)));
+            for edge in node.inputs.iter().flatten() {
+                link(Link::Object(object(edge)));
             }
             let Some(kept) = node.try_kept() else {
                 return;

@@ -5,10 +5,9 @@ use super::mode::is_grad_enabled;
 use super::record::{Recorder, wanted};
 use super::{Edge, Geometry, Meta, Node, Rule, Strided};
 use crate::Tensor;
-use osteon_memory::Attachment;
 use osteon_spec::{DType, Error, Kind, Result};
 use osteon_tensor::View;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// Made in inference mode: never recorded.
@@ -42,7 +41,7 @@ pub(crate) fn viewed<R: Rule + 'static>(
         let view = out.as_view();
         let recorder = Recorder::new(view.op(), view.site(), &[of])?;
         let node = recorder.node(smallvec![Geometry::of(&out)], Box::new(rule()?));
-        out.meta_or_new().set_edge(Some(Edge::Node(node, 0)), None);
+        out.made_by(Edge::Node(node, 0));
     }
     Ok(out)
 }
@@ -70,12 +69,9 @@ pub(crate) fn many_views<R: Rule + 'static>(
 #[inline]
 fn link(of: &Tensor, out: &Tensor, marks: u8) {
     let (from, to) = (of.as_view().viewer(), out.as_view().viewer());
-    let base = match from.base().get() {
-        Some(base) => base.clone(),
-        None => of.meta_or_new() as Attachment,
-    };
+    let base = from.base().get().unwrap_or_else(|| of.attachment_or_new());
     // A fresh viewer: its room is empty.
-    let _ = to.base().set(base);
+    let _ = to.base().set(base.clone());
     let no_grad = if is_grad_enabled() { 0 } else { NO_GRAD };
     // A view of a view that may not be written may not be either.
     let marks = marks | no_grad | from.marks();
@@ -107,17 +103,17 @@ impl Tensor {
     /// # Errors
     /// Such a view, if it was made without recording or as one of several.
     pub(crate) fn edge(&self) -> Result<Option<Edge>> {
-        if !is_differentiable(self.dtype()) {
+        if !self.is_tracked() || !is_differentiable(self.dtype()) {
             return Ok(None);
         }
-        let Some(base) = self.base_meta() else {
-            return Ok(self.shared_meta().and_then(|m| m.edge()));
-        };
-        let has_edge = self.meta().is_some_and(|m| m.state().edge.is_some());
-        if (has_edge || base.is_tracked()) && self.version() != self.stamp() {
-            self.look_again(&base)?;
+        if let Some(base) = self.base_meta() {
+            let has_edge = self.meta().is_some_and(|m| m.state().edge.is_some());
+            if (has_edge || base.is_tracked()) && self.version() != self.stamp() {
+                self.look_again(&base)?;
+            }
         }
-        Ok(self.shared_meta().and_then(|m| m.edge()))
+        let made_by = self.meta().and_then(|m| m.state().edge.clone());
+        Ok(made_by.or_else(|| self.shared_meta()?.edge()))
     }
 
     /// Makes the edge of a view anew, from its base.
@@ -132,14 +128,14 @@ impl Tensor {
             ));
         }
         // A base without an edge has none to give: gradients end here, as in PyTorch.
-        let input = base.input();
+        let input = base.edge();
         let rule = Strided::new(&base.geometry, Geometry::of(self));
         let node = Node::new(
             "as_strided",
             self.as_view().site(),
             smallvec![input],
             smallvec![Geometry::of(self)],
-            SmallVec::new(),
+            Vec::new(),
             Box::new(rule),
         );
         self.meta_or_new()

@@ -13,7 +13,6 @@ use crate::pointwise::pairwise;
 use crate::{Operand, Tensor};
 use osteon_spec::{Category, DType, Error, Kind, Result, Scalar};
 use osteon_tensor::{BinaryOp, View};
-use smallvec::SmallVec;
 
 /// What a derivative looks at beside the gradient: a set of operands and the result.
 pub(crate) type Sees = u8;
@@ -180,7 +179,7 @@ pub(crate) struct Elementwise<const N: usize> {
     saved: Sees,
     /// The operands that are numbers.
     operands: [Option<Scalar>; N],
-    numbers: SmallVec<[Scalar; 2]>,
+    numbers: Box<[Scalar]>,
 }
 
 impl<const N: usize> Elementwise<N> {
@@ -211,7 +210,7 @@ impl<const N: usize> Elementwise<N> {
                 Operand::Tensor(_) => None,
                 Operand::Number(n) => Some(n),
             }),
-            numbers: SmallVec::from_slice(numbers),
+            numbers: numbers.into(),
         })
     }
 }
@@ -244,6 +243,10 @@ pub(crate) fn save_operands(
 }
 
 impl<const N: usize> Rule for Elementwise<N> {
+    fn owns(&self) -> bool {
+        false
+    }
+
     fn backward(&self, back: &Back<'_>) -> Result<Grads> {
         let seen = Seen {
             g: back.grad()?,

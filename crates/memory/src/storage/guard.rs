@@ -74,6 +74,7 @@ impl Storage {
         self.0.watch.lock().guards.retain(|g| g.serial != serial);
     }
 
+    #[inline]
     pub(crate) fn begin(&self, mode: Mode) -> Result<()> {
         if mode == Mode::Write {
             self.check_writable()?;
@@ -84,6 +85,7 @@ impl Storage {
             .map_err(|refused| self.borrowed_error(refused))
     }
 
+    #[inline]
     pub(crate) fn end(&self, mode: Mode) {
         self.0.access.end(mode);
     }

@@ -47,17 +47,19 @@ pub struct Storage(Handle<Inner>);
 /// - **S3** `ptr`, `nbytes` and `owner` change only in [`Storage::grow`], which holds the storage as a
 ///   writing operation and the device's lock.
 /// - **S4** `owner` is touched under the device's lock only.
+// In this order, the owner last: a new storage has none, and bytes that are left as they are between others are copied
+// with these at twice the price.
+#[repr(C)]
 pub(crate) struct Inner {
     refs: Refs,
     links: Links<Inner>,
     id: u64,
-    device: Device,
     origin: Origin,
     scope: ScopeId,
+    device: Device,
     read_only: bool,
     ptr: AtomicPtr<u8>,
     nbytes: AtomicUsize,
-    owner: UnsafeCell<Owner>,
     version: AtomicU64,
     /// The time of the last event.
     clock: AtomicU64,
@@ -65,6 +67,7 @@ pub(crate) struct Inner {
     copied: [AtomicU64; 2],
     access: Access,
     pub(crate) watch: SpinLock<Watch>,
+    owner: UnsafeCell<Owner>,
 }
 
 // SAFETY: the raw pointer is S1's, the list links and `owner` are touched under the device's lock alone (S4),
@@ -151,7 +154,7 @@ impl Storage {
     ) -> Result<Storage> {
         let origin = Origin::Allocated { op, site };
         let report = match Storage::unlisted(*device, origin, false) {
-            Ok(storage) => {
+            Some(storage) => {
                 let adopted = device::of(device).lock().adopt(&storage.0, nbytes);
                 match adopted {
                     Ok(stamp) => {
@@ -161,7 +164,7 @@ impl Storage {
                     Err(report) => report,
                 }
             }
-            Err(()) => device::no_memory_for_books(device, nbytes),
+            None => device::no_memory_for_books(device, nbytes),
         };
         Err(report.into_error(op, site, wanted()))
     }
@@ -209,7 +212,7 @@ impl Storage {
                 "memory with an owner of its own has the origin Mapped or Foreign, not Allocated",
             ));
         }
-        let storage = Storage::unlisted(Device::cpu(), origin, read_only).map_err(|()| {
+        let storage = Storage::unlisted(Device::cpu(), origin, read_only).ok_or_else(|| {
             Error::new(
                 Kind::OutOfMemory,
                 "no memory for the bookkeeping of a foreign storage",
@@ -228,8 +231,10 @@ impl Storage {
         Ok(storage)
     }
 
-    pub(crate) fn unlisted(device: Device, origin: Origin, read_only: bool) -> Result<Storage, ()> {
-        let inner = Inner {
+    /// `None` where there is no memory for it.
+    #[inline]
+    pub(crate) fn unlisted(device: Device, origin: Origin, read_only: bool) -> Option<Storage> {
+        let inner = || Inner {
             refs: Refs::one(),
             links: Links::new(),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -251,7 +256,7 @@ impl Storage {
                 last_write: None,
             }),
         };
-        Handle::try_new(inner).map(Storage).map_err(drop)
+        Handle::try_new(inner).map(Storage)
     }
 
     /// A number that no other storage of this process has or will have.
@@ -501,10 +506,12 @@ impl PartialEq for Storage {
 impl Eq for Storage {}
 
 impl Inner {
+    #[inline]
     pub(crate) fn nbytes(&self) -> usize {
         self.nbytes.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -513,6 +520,7 @@ impl Inner {
         self.device
     }
 
+    #[inline]
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -534,6 +542,14 @@ impl Inner {
     pub(crate) fn tick(&self, seen: u64) -> u64 {
         let now = events::tick(seen.max(self.clock.load(Ordering::Relaxed)));
         self.clock.fetch_max(now, Ordering::Relaxed);
+        now
+    }
+
+    /// The same for a storage that nobody else has: one that is new, or about to go.
+    #[inline]
+    pub(crate) fn tick_alone(&self, seen: u64) -> u64 {
+        let now = events::tick(seen.max(self.clock.load(Ordering::Relaxed)));
+        self.clock.store(now, Ordering::Relaxed);
         now
     }
 
@@ -580,6 +596,7 @@ impl Inner {
     /// # Safety
     /// The device's lock is held; the storage is new or held as a writing operation; S1 holds for the
     /// new values.
+    #[inline]
     pub(crate) unsafe fn set_bytes(&self, ptr: *mut u8, nbytes: usize, owner: Owner) -> Owner {
         self.ptr.store(ptr, Ordering::Relaxed);
         self.nbytes.store(nbytes, Ordering::Relaxed);

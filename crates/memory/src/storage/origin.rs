@@ -73,6 +73,7 @@ impl Origin {
     }
 
     /// The operation, or what it is if none made it, and the line.
+    #[inline]
     pub(crate) fn maker(&self) -> (&'static str, Option<Site>) {
         match self {
             Origin::Allocated { op, site } => (op, Some(site)),

@@ -185,9 +185,15 @@ impl Backend for Cpu {
         }
         let size = dst.element_size();
         let value = Value::new(value, dst.dtype());
-        // An expanded view may have more elements than can ever be visited.
-        let once = dst.layout().each_once();
-        let plan = Plan::new(once.sizes(), [(&once, size)]);
+        let once;
+        let layout = if dst.stride().contains(&0) {
+            // An expanded view may have more elements than can ever be visited.
+            once = dst.layout().each_once();
+            &once
+        } else {
+            dst.layout()
+        };
+        let plan = Plan::new(layout.sizes(), [(layout, size)]);
         // SAFETY: as in `run`; `value` is an element of the destination's dtype.
         unsafe { kernels::fill(&plan, dst.storage().data_mut(), value.as_ptr(), size) };
         Ok(())
