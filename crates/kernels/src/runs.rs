@@ -1,4 +1,7 @@
-//! One-dimensional moves of elements, by width.
+//! Moves of elements along one dim, and of rows of them, by width.
+
+use crate::simd::vectorized;
+use crate::stream::prefetch;
 
 /// Moves `len` elements of `width` bytes from one run to another that does not overlap it. Strides
 /// are in bytes; a source stride of 0 repeats one element.
@@ -81,5 +84,175 @@ pub(crate) unsafe fn fill_run<T: Copy>(dst: *mut u8, stride: isize, len: usize, 
                 dst.offset(i * stride).cast::<T>().write_unaligned(value);
             }
         }
+    }
+}
+
+/// One side of a move of rows: where it begins, and the bytes from an element to the next and from a row to the next.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<P> {
+    pub(crate) at: P,
+    pub(crate) step: isize,
+    pub(crate) row: isize,
+}
+
+macro_rules! side {
+    ($($ptr:ty),*) => {$(
+        impl Side<$ptr> {
+            /// The same from another row and column on.
+            ///
+            /// # Safety
+            /// They lie in the rows.
+            #[inline(always)]
+            pub(crate) unsafe fn skip(self, rows: usize, cols: usize) -> Self {
+                let by = rows as isize * self.row + cols as isize * self.step;
+                // SAFETY: the caller's contract.
+                Side { at: unsafe { self.at.offset(by) }, ..self }
+            }
+
+            /// The same with columns for rows.
+            #[inline(always)]
+            pub(crate) fn turned(self) -> Self {
+                Side { step: self.row, row: self.step, ..self }
+            }
+        }
+    )*};
+}
+side!(*mut u8, *const u8);
+
+/// Moves `rows` rows of `cols` elements of `width` bytes to others that they do not overlap: one choice of a loop for all
+/// of them.
+///
+/// # Safety
+/// The positions of the destination may be written, those of the source read.
+///
+/// # Panics
+/// When `width` is not 1, 2, 4, 8 or 16.
+pub(crate) unsafe fn move_rows(
+    to: Side<*mut u8>,
+    from: Side<*const u8>,
+    cols: usize,
+    rows: usize,
+    width: usize,
+) {
+    vectorized(
+        #[inline(always)]
+        || {
+            // SAFETY: the caller's contract.
+            unsafe {
+                match width {
+                    _ if to.step == width as isize && from.step == to.step => {
+                        dense_rows(to, from, cols * width, rows)
+                    }
+                    1 => strided_rows::<u8>(to, from, cols, rows),
+                    2 => strided_rows::<u16>(to, from, cols, rows),
+                    4 => strided_rows::<u32>(to, from, cols, rows),
+                    8 => strided_rows::<u64>(to, from, cols, rows),
+                    16 => strided_rows::<u128>(to, from, cols, rows),
+                    _ => panic!("no element has {width} bytes"),
+                }
+            }
+        },
+    )
+}
+
+/// Rows of `bytes` bytes: short ones in the widest pieces that fit, the last over the one before.
+///
+/// # Safety
+/// As [`move_rows`].
+#[inline(always)]
+unsafe fn dense_rows(to: Side<*mut u8>, from: Side<*const u8>, bytes: usize, rows: usize) {
+    /// Bytes from which on the call costs nothing beside the copy.
+    const CALL: usize = 2048;
+    // SAFETY: the caller's contract.
+    unsafe {
+        match bytes {
+            CALL.. => {
+                for r in 0..rows {
+                    let (to, from) = (to.skip(r, 0).at, from.skip(r, 0).at);
+                    std::ptr::copy_nonoverlapping(from, to, bytes);
+                }
+            }
+            64.. => pieces::<64>(to, from, bytes, rows),
+            32.. => pieces::<32>(to, from, bytes, rows),
+            16.. => pieces::<16>(to, from, bytes, rows),
+            8.. => pieces::<8>(to, from, bytes, rows),
+            4.. => pieces::<4>(to, from, bytes, rows),
+            2.. => pieces::<2>(to, from, bytes, rows),
+            _ => pieces::<1>(to, from, bytes, rows),
+        }
+    }
+}
+
+/// # Safety
+/// As [`move_rows`]; `bytes >= N`.
+#[inline(always)]
+unsafe fn pieces<const N: usize>(
+    to: Side<*mut u8>,
+    from: Side<*const u8>,
+    bytes: usize,
+    rows: usize,
+) {
+    /// Bytes of rows that are asked for ahead: hardware does not foresee rows that lie apart.
+    const AHEAD: usize = 1024;
+    let ahead = (AHEAD / bytes).max(1) as isize * from.row;
+    // SAFETY: the caller's contract.
+    unsafe {
+        for r in 0..rows {
+            let (to, from) = (to.skip(r, 0).at, from.skip(r, 0).at);
+            let mut i = 0;
+            while i + N < bytes {
+                prefetch(from.add(i).wrapping_offset(ahead));
+                std::ptr::copy_nonoverlapping(from.add(i), to.add(i), N);
+                i += N;
+            }
+            prefetch(from.add(bytes - N).wrapping_offset(ahead));
+            std::ptr::copy_nonoverlapping(from.add(bytes - N), to.add(bytes - N), N);
+        }
+    }
+}
+
+/// Rows of elements that are not dense on both sides.
+///
+/// # Safety
+/// As [`move_rows`], with elements of `T`'s size.
+#[inline(always)]
+unsafe fn strided_rows<T: Copy>(
+    to: Side<*mut u8>,
+    from: Side<*const u8>,
+    cols: usize,
+    rows: usize,
+) {
+    let size = size_of::<T>() as isize;
+    // SAFETY: the caller's contract.
+    unsafe {
+        for r in 0..rows {
+            let (d, s) = (to.skip(r, 0).at, from.skip(r, 0).at);
+            if to.step != size || from.step == 0 || from.step % size != 0 {
+                move_strided::<T>(d, to.step, s, from.step, cols);
+                continue;
+            }
+            // A stride that the compiler knows becomes shuffles of vectors.
+            match from.step / size {
+                -1 => gather::<T, -1>(d, s, cols),
+                2 => gather::<T, 2>(d, s, cols),
+                3 => gather::<T, 3>(d, s, cols),
+                4 => gather::<T, 4>(d, s, cols),
+                _ => move_strided::<T>(d, size, s, from.step, cols),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `len` elements may be written at `dst`, and every `STEP`th read from `src` on; they do not overlap.
+#[inline(always)]
+unsafe fn gather<T: Copy, const STEP: isize>(dst: *mut u8, src: *const u8, len: usize) {
+    let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+    for i in 0..len as isize {
+        // SAFETY: the caller's contract.
+        unsafe {
+            dst.offset(i)
+                .write_unaligned(src.offset(i * STEP).read_unaligned())
+        };
     }
 }

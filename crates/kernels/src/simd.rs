@@ -39,7 +39,7 @@ pub(crate) fn level() -> Level {
 }
 
 /// The best level of this CPU.
-fn best() -> Level {
+pub(crate) fn best() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;

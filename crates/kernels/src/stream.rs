@@ -1,6 +1,9 @@
 //! Stores past the caches, for results that no cache would hold: a plain store reads the line first that it is going to
 //! overwrite, which is a third of the traffic of a copy.
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Level, level};
+
 /// Bytes of a result from which on it is written past the caches: what follows would not find it there anyway. Debug
 /// builds begin early, so that tests need no large results.
 const FROM: usize = if cfg!(debug_assertions) {
@@ -26,39 +29,94 @@ pub(crate) fn pays(bytes: usize) -> bool {
 #[inline]
 pub(crate) unsafe fn store(dst: *mut u8, src: *const u8, len: usize) {
     let before = dst.align_offset(LINE).min(len);
-    let lines = (len - before) / LINE;
+    let count = (len - before) / LINE;
     // SAFETY: the three parts are `len` bytes together; the second begins on a line of the destination.
     unsafe {
         std::ptr::copy_nonoverlapping(src, dst, before);
         let (to, from) = (dst.add(before), src.add(before));
-        for i in 0..lines {
-            line(to.add(i * LINE), from.add(i * LINE));
-        }
-        let done = lines * LINE;
+        lines(to, from, count);
+        let done = count * LINE;
         std::ptr::copy_nonoverlapping(from.add(done), to.add(done), len - before - done);
     }
 }
 
-/// One line. Four stores of 16 bytes fill a write-combining buffer as well as one of 64, and every x86-64 has them.
+/// Whole lines, in the widest stores that there are: where a line is written in parts, others may come between them.
 ///
 /// # Safety
-/// [`LINE`] bytes may be read at `src` and written at `dst`, which is aligned to as many.
-#[inline(always)]
-pub(crate) unsafe fn line(dst: *mut u8, src: *const u8) {
+/// `count` times [`LINE`] bytes may be read at `src` and written at `dst`, which is aligned to [`LINE`].
+#[inline]
+unsafe fn lines(dst: *mut u8, src: *const u8, count: usize) {
+    // SAFETY: the caller's contract; a variant is chosen where the CPU has its features.
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller's contract; SSE2 is part of x86-64.
     unsafe {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-        for i in 0..LINE / 16 {
-            let from = src.cast::<__m128i>().add(i);
-            _mm_stream_si128(dst.cast::<__m128i>().add(i), _mm_loadu_si128(from));
+        match level() {
+            Level::Avx512 | Level::Avx512Bf16 => x86::lines_512(dst, src, count),
+            Level::Avx2 => x86::lines_256(dst, src, count),
+            Level::Baseline => x86::lines_128(dst, src, count),
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     // SAFETY: the caller's contract.
     unsafe {
-        std::ptr::copy_nonoverlapping(src, dst, LINE)
+        std::ptr::copy_nonoverlapping(src, dst, count * LINE)
     };
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::LINE;
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// As [`super::lines`]; AVX-512F.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn lines_512(dst: *mut u8, src: *const u8, count: usize) {
+        for i in 0..count {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let line = _mm512_loadu_si512(src.add(i * LINE).cast());
+                _mm512_stream_si512(dst.add(i * LINE).cast(), line);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`super::lines`]; AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn lines_256(dst: *mut u8, src: *const u8, count: usize) {
+        for i in 0..2 * count {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let half = _mm256_loadu_si256(src.add(i * 32).cast());
+                _mm256_stream_si256(dst.add(i * 32).cast(), half);
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`super::lines`].
+    pub(super) unsafe fn lines_128(dst: *mut u8, src: *const u8, count: usize) {
+        for i in 0..4 * count {
+            // SAFETY: the caller's contract; SSE2 is part of x86-64.
+            unsafe {
+                let quarter = _mm_loadu_si128(src.add(i * 16).cast());
+                _mm_stream_si128(dst.add(i * 16).cast(), quarter);
+            }
+        }
+    }
+}
+
+/// Asks for a line that is going to be read; any address will do.
+#[inline(always)]
+pub(crate) fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86-64, and a prefetch reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// Orders stores past the caches before whatever this thread stores next: other threads see a result that they are told of.

@@ -1,299 +1,494 @@
-//! Copies whose source and destination are dense along different dims, through tiles of whole
-//! cache lines.
+//! Matrices turned in registers: squares of 16-byte rows, as many next to each other as a vector holds.
 
-use crate::par::par_for;
-use osteon_spec::{Plan, PlanDim};
+use crate::simd::{Level, level};
 
-/// Bytes of a cache line: a tile's rows in the source and in the destination.
+/// Bytes of a square's row in the source: what the narrowest vector holds.
+const PIECE: usize = 16;
+
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Tiles along each side of a block: the pages that a block touches fit the second-level TLB, and a
-/// thread walks one block after the other.
-const BLOCK: usize = 8;
-
-/// Copies operand 1 to operand 0 if the destination is dense along the plan's inner dim and the
-/// source along another one; otherwise does nothing and returns false.
-///
-/// # Safety
-/// As [`crate::copy`].
-pub(crate) unsafe fn transpose(plan: &Plan<2>, dst: *mut u8, src: *const u8, width: usize) -> bool {
-    let dense = width as isize;
-    let dims = plan.dims();
-    let Some(along_src) = dims.iter().position(|d| d.strides[1] == dense) else {
-        return false;
-    };
-    if dims[0].strides[0] != dense || along_src == 0 {
-        return false;
-    }
-    let (rows, cols) = (dims[along_src], dims[0]);
-    // Tiles that are mostly edge are slower than plain loops.
-    if rows.size < 4 || cols.size < 4 {
-        return false;
-    }
-    let side = LINE / width;
-    let task = Task {
-        dst,
-        src,
-        rows: rows.size,
-        cols: cols.size,
-        dst_stride: rows.strides[0],
-        src_stride: cols.strides[1],
-        width,
-        tile: tile_of(width),
-    };
-    // The dims around a matrix, and blocks of the matrix inside them: a unit of work is a block.
-    let block = side * BLOCK;
-    let outer = Outer::new(dims, along_src, plan.offsets());
-    let (down, across) = (rows.size.div_ceil(block), cols.size.div_ceil(block));
-    let units = outer.count * down * across;
-    let elements = plan.numel() / units.max(1);
-    par_for(units, (1 << 16) / elements.max(1), |range| {
-        let task = &task;
-        for unit in range {
-            let (matrix, at) = (unit / (down * across), unit % (down * across));
-            let (r, c) = (at / across * block, at % across * block);
-            let [d, s] = outer.offsets(matrix);
-            // SAFETY: the block lies in the matrix, whose positions are the plan's.
-            unsafe {
-                task.block(
-                    d,
-                    s,
-                    r..task.rows.min(r + block),
-                    c..task.cols.min(c + block),
-                )
-            };
-        }
-    });
-    true
+/// A matrix to be turned: the destination is dense along a row, the source along a column.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix {
+    pub(crate) to: *mut u8,
+    /// Bytes from one row of the destination to the next.
+    pub(crate) to_row: isize,
+    pub(crate) from: *const u8,
+    /// Bytes from one column of the source to the next.
+    pub(crate) from_col: isize,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
 }
 
-/// Copies a small matrix of `rows` × `cols` elements: the destination is dense along a row, the
-/// source along a column; each is given with the bytes from one row, or column, to the next.
+/// Copies a matrix that has at least [`least`] rows and columns.
 ///
 /// # Safety
 /// The elements may be read and written, and do not overlap.
-pub(crate) unsafe fn transpose_matrix(
-    (dst, dst_stride): (*mut u8, isize),
-    (src, src_stride): (*const u8, isize),
-    rows: usize,
-    cols: usize,
-    width: usize,
-) {
-    let tile = tile_of(width);
-    let task = Task {
-        dst,
-        src,
-        rows,
-        cols,
-        dst_stride,
-        src_stride,
-        width,
-        tile,
-    };
-    // SAFETY: the caller's contract.
-    unsafe { task.block(0, 0, 0..rows, 0..cols) };
+pub(crate) type Turner = unsafe fn(&Matrix);
+
+/// The rows and columns of the smallest matrix that can be turned in registers.
+#[inline]
+pub(crate) fn least(width: usize) -> usize {
+    PIECE / width
 }
 
-/// The dims that are neither side of the matrix.
-struct Outer<'a> {
-    dims: &'a [PlanDim<2>],
-    skip: usize,
-    offsets: [isize; 2],
-    count: usize,
+/// The variant for this CPU and elements of `width` bytes: 1, 2, 4, 8 or 16.
+#[inline]
+pub(crate) fn turner(width: usize) -> Turner {
+    turner_at(level(), width)
 }
 
-impl<'a> Outer<'a> {
-    fn new(dims: &'a [PlanDim<2>], along_src: usize, offsets: [isize; 2]) -> Outer<'a> {
-        let outer = Outer {
-            dims: &dims[1..],
-            skip: along_src - 1,
-            offsets,
-            count: 1,
-        };
-        let count = outer.iter().map(|d| d.size).product();
-        Outer { count, ..outer }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &PlanDim<2>> {
-        let skip = self.skip;
-        self.dims
-            .iter()
-            .enumerate()
-            .filter(move |(i, _)| *i != skip)
-            .map(|(_, d)| d)
-    }
-
-    /// The byte offsets of the `n`th matrix.
-    fn offsets(&self, n: usize) -> [isize; 2] {
-        let mut rest = n;
-        let mut offsets = self.offsets;
-        for dim in self.iter() {
-            let index = (rest % dim.size) as isize;
-            rest /= dim.size;
-            offsets[0] += index * dim.strides[0];
-            offsets[1] += index * dim.strides[1];
-        }
-        offsets
-    }
-}
-
-/// A matrix of `rows` × `cols` elements, dense along a row of the destination and along a column of
-/// the source.
-struct Task {
-    dst: *mut u8,
-    src: *const u8,
-    rows: usize,
-    cols: usize,
-    /// Bytes from one row of the destination to the next.
-    dst_stride: isize,
-    /// Bytes from one column of the source to the next.
-    src_stride: isize,
-    width: usize,
-    tile: unsafe fn(&mut Lines, &mut Lines),
-}
-
-// SAFETY: threads take disjoint blocks of the destination, and nobody else writes the source.
-unsafe impl Sync for Task {}
-
-/// A tile: 64 lines at most, of 64 bytes each.
-#[repr(C, align(64))]
-struct Lines([[u8; LINE]; LINE]);
-
-impl Task {
-    /// Copies the elements of these rows and columns; `d` and `s` are the matrix's byte offsets.
-    ///
-    /// # Safety
-    /// They lie in the matrix.
-    unsafe fn block(
-        &self,
-        d: isize,
-        s: isize,
-        rows: std::ops::Range<usize>,
-        cols: std::ops::Range<usize>,
-    ) {
-        let side = LINE / self.width;
-        let mut read = Lines([[0; LINE]; LINE]);
-        let mut turned = Lines([[0; LINE]; LINE]);
-        for c in cols.clone().step_by(side) {
-            let wide = side.min(cols.end - c);
-            for r in rows.clone().step_by(side) {
-                let high = side.min(rows.end - r);
-                // SAFETY: positions of the matrix; the bytes of `high` (`wide`) elements fit a
-                // line.
-                unsafe {
-                    let from = self
-                        .src
-                        .offset(s + c as isize * self.src_stride + (r * self.width) as isize);
-                    let to = self
-                        .dst
-                        .offset(d + r as isize * self.dst_stride + (c * self.width) as isize);
-                    for (i, line) in read.0.iter_mut().enumerate().take(wide) {
-                        let from = from.offset(i as isize * self.src_stride);
-                        copy_line(line.as_mut_ptr(), from, high * self.width);
-                    }
-                    (self.tile)(&mut read, &mut turned);
-                    for (i, line) in turned.0.iter().enumerate().take(high) {
-                        let to = to.offset(i as isize * self.dst_stride);
-                        copy_line(to, line.as_ptr(), wide * self.width);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// `bytes <= 64` of each may be read and written.
-#[inline(always)]
-unsafe fn copy_line(dst: *mut u8, src: *const u8, bytes: usize) {
-    // SAFETY: the caller's contract; the first branch is a copy of known size: a few vector moves.
-    unsafe {
-        if bytes == LINE {
-            std::ptr::copy_nonoverlapping(src, dst, LINE);
-        } else {
-            std::ptr::copy_nonoverlapping(src, dst, bytes);
-        }
-    }
-}
-
-/// [`tile`] for elements of `width` bytes.
-fn tile_of(width: usize) -> unsafe fn(&mut Lines, &mut Lines) {
+fn turner_at(level: Level, width: usize) -> Turner {
     match width {
-        1 => tile::<1>,
-        2 => tile::<2>,
-        4 => tile::<4>,
-        8 => tile::<8>,
-        16 => tile::<16>,
+        1 => variant::<1>(level),
+        2 => variant::<2>(level),
+        4 => variant::<4>(level),
+        8 => variant::<8>(level),
+        16 => variant::<16>(level),
         _ => panic!("no element has {width} bytes"),
     }
 }
 
-/// Turns a tile of elements of `W` bytes: line `i`, element `j` of `from` becomes line `j`, element
-/// `i` of `to`.
-///
-/// # Safety
-/// None beyond the types; unsafe to be of one type with variants that need a CPU feature.
-unsafe fn tile<const W: usize>(from: &mut Lines, to: &mut Lines) {
+fn variant<const W: usize>(level: Level) -> Turner {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe {
-        sse2::tile::<W>(from, to)
+    return match level {
+        Level::Avx512 | Level::Avx512Bf16 => x86::avx512::<W>,
+        Level::Avx2 => x86::avx2::<W>,
+        Level::Baseline => x86::sse2::<W>,
     };
     #[cfg(not(target_arch = "x86_64"))]
-    for i in 0..LINE / W {
-        for j in 0..LINE / W {
-            to.0[j][i * W..][..W].copy_from_slice(&from.0[i][j * W..][..W]);
+    {
+        let _ = level;
+        turn::<[u8; PIECE], W>
+    }
+}
+
+/// Copies a small matrix of any size, given as two pointers with the bytes from row to row, and from column to column.
+///
+/// # Safety
+/// The elements may be read and written, and do not overlap.
+#[inline]
+pub(crate) unsafe fn transpose_matrix(
+    (to, to_row): (*mut u8, isize),
+    (from, from_col): (*const u8, isize),
+    rows: usize,
+    cols: usize,
+    width: usize,
+) {
+    let matrix = Matrix {
+        to,
+        to_row,
+        from,
+        from_col,
+        rows,
+        cols,
+    };
+    // SAFETY: the caller's contract.
+    unsafe {
+        if rows.min(cols) >= least(width) {
+            turner(width)(&matrix);
+            return;
+        }
+        for row in 0..rows {
+            let (to, from) = (to.offset(row as isize * to_row), from.add(row * width));
+            crate::runs::move_run(to, width as isize, from, from_col, cols, width);
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod sse2 {
-    use super::{LINE, Lines};
-    use std::arch::x86_64::*;
+/// A register of squares: row `k` of each of them, next to each other.
+trait Vector: Copy {
+    /// How many squares.
+    const SQUARES: usize;
+    const ZERO: Self;
 
-    /// A square of 16-byte rows at a time: `16 / W` rows, turned by rounds of interleaving.
+    /// The 16 bytes at each of `from`, `from + apart`, …
     ///
-    #[target_feature(enable = "sse2")]
-    pub(super) fn tile<const W: usize>(from: &mut Lines, to: &mut Lines) {
-        let n = 16 / W;
-        for i in (0..LINE / W).step_by(n) {
-            for j in (0..LINE / W).step_by(n) {
-                let mut rows = [_mm_setzero_si128(); 16];
-                for (k, row) in rows.iter_mut().enumerate().take(n) {
-                    // SAFETY: 16 bytes within a line.
-                    *row = unsafe { _mm_load_si128(from.0[i + k].as_ptr().add(j * W).cast()) };
-                }
-                let rows = turn::<W>(rows);
-                for (k, row) in rows.iter().enumerate().take(n) {
-                    // SAFETY: 16 bytes within a line.
-                    unsafe { _mm_store_si128(to.0[j + k].as_mut_ptr().add(i * W).cast(), *row) };
-                }
+    /// # Safety
+    /// They may be read.
+    unsafe fn gather(from: *const u8, apart: isize) -> Self;
+
+    /// # Safety
+    /// The vector's bytes may be written.
+    unsafe fn store(self, to: *mut u8);
+
+    /// The elements of `W` bytes of the first and of the second half of two squares' rows, interleaved.
+    ///
+    /// # Safety
+    /// The CPU has the vector's instructions.
+    unsafe fn zip<const W: usize>(self, other: Self) -> (Self, Self);
+}
+
+/// [`Turner`]: strips of a vector's width, the last one over the one before where they do not come out even.
+///
+/// # Safety
+/// As [`Turner`]; the CPU has the vector's instructions.
+#[inline(always)]
+unsafe fn turn<V: Vector, const W: usize>(m: &Matrix) {
+    let side = PIECE / W;
+    let wide = side * V::SQUARES;
+    // SAFETY: each strip lies in the matrix, which is as wide as one, and each square in its strip.
+    unsafe {
+        each(m.cols, wide, |c| {
+            let from = m.from.offset(c as isize * m.from_col);
+            let to = m.to.add(c * W);
+            // Narrow elements make high strips: their lines would take turns in the few places that the first
+            // cache has for lines some power of two apart, so that a line is read once, as a whole.
+            if W <= 2 && m.rows >= LINE / W {
+                each(m.rows, LINE / W, |r| {
+                    let lines = Lines::read(from.add(r * W), m.from_col, wide);
+                    for k in (0..LINE / W).step_by(side) {
+                        let to = to.offset((r + k) as isize * m.to_row);
+                        square::<V, W>(to, m.to_row, lines.at(k * W), LINE as isize);
+                    }
+                });
+            } else {
+                each(m.rows, side, |r| {
+                    let to = to.offset(r as isize * m.to_row);
+                    square::<V, W>(to, m.to_row, from.add(r * W), m.from_col);
+                });
             }
+        });
+    }
+}
+
+/// Calls `f` with where pieces of `step` begin that together are `len`, which is at least one.
+#[inline(always)]
+fn each(len: usize, step: usize, mut f: impl FnMut(usize)) {
+    let mut at = 0;
+    loop {
+        f(at);
+        if at + step >= len {
+            return;
         }
+        at = (at + step).min(len - step);
+    }
+}
+
+/// A line of each of up to 64 columns of the source.
+#[repr(C, align(64))]
+struct Lines(std::mem::MaybeUninit<[[u8; LINE]; LINE]>);
+
+impl Lines {
+    /// # Safety
+    /// A line may be read at each of `count <= 64` places, `apart` bytes from one to the next.
+    #[inline(always)]
+    unsafe fn read(from: *const u8, apart: isize, count: usize) -> Lines {
+        let mut lines = Lines(std::mem::MaybeUninit::uninit());
+        let to = lines.0.as_mut_ptr().cast::<u8>();
+        for i in 0..count {
+            // SAFETY: the caller's contract; there is room for 64.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    from.offset(i as isize * apart),
+                    to.add(i * LINE),
+                    LINE,
+                )
+            };
+        }
+        lines
     }
 
-    /// Transposes `16 / W` rows: each round interleaves row `k` with row `k + n/2` and lays the two
-    /// halves next to each other; after log2 n rounds rows have become columns.
-    #[inline]
-    #[target_feature(enable = "sse2")]
-    fn turn<const W: usize>(mut rows: [__m128i; 16]) -> [__m128i; 16] {
-        let n = 16 / W;
-        let mut round = n;
+    /// From this byte of the first line on.
+    #[inline(always)]
+    fn at(&self, byte: usize) -> *const u8 {
+        self.0.as_ptr().cast::<u8>().wrapping_add(byte)
+    }
+}
+
+/// Turns `SQUARES` squares that lie next to each other in the destination. Each round interleaves row `k` with row
+/// `k + side/2` and lays the two halves next to each other; after log2 `side` rounds rows have become columns.
+///
+/// # Safety
+/// The squares may be read and written; the CPU has the vector's instructions.
+#[inline(always)]
+unsafe fn square<V: Vector, const W: usize>(
+    to: *mut u8,
+    to_row: isize,
+    from: *const u8,
+    from_col: isize,
+) {
+    let side = PIECE / W;
+    let mut rows = [V::ZERO; PIECE];
+    // SAFETY: the caller's contract.
+    unsafe {
+        for (k, row) in rows.iter_mut().enumerate().take(side) {
+            *row = V::gather(from.offset(k as isize * from_col), side as isize * from_col);
+        }
+        let mut round = side;
         while round > 1 {
             let mut next = rows;
-            for k in 0..n / 2 {
-                let (a, b) = (rows[k], rows[k + n / 2]);
-                (next[2 * k], next[2 * k + 1]) = match W {
-                    1 => (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)),
-                    2 => (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)),
-                    4 => (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)),
-                    _ => (_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)),
-                };
+            for k in 0..side / 2 {
+                (next[2 * k], next[2 * k + 1]) = rows[k].zip::<W>(rows[k + side / 2]);
             }
             rows = next;
             round /= 2;
         }
-        rows
+        for (k, row) in rows.iter().enumerate().take(side) {
+            row.store(to.offset(k as isize * to_row));
+        }
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+impl Vector for [u8; PIECE] {
+    const SQUARES: usize = 1;
+    const ZERO: Self = [0; PIECE];
+
+    #[inline(always)]
+    unsafe fn gather(from: *const u8, _: isize) -> Self {
+        // SAFETY: the trait's contract.
+        unsafe { from.cast::<Self>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the trait's contract.
+        unsafe { to.cast::<Self>().write_unaligned(self) };
+    }
+
+    #[inline(always)]
+    unsafe fn zip<const W: usize>(self, other: Self) -> (Self, Self) {
+        let both = |at: usize| {
+            let from = if (at / W).is_multiple_of(2) {
+                self
+            } else {
+                other
+            };
+            from[at / (2 * W) * W + at % W]
+        };
+        (
+            std::array::from_fn(both),
+            std::array::from_fn(|at| both(at + PIECE)),
+        )
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Matrix, PIECE, Vector, turn};
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// As [`super::Turner`]; AVX-512F and AVX-512BW.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(super) unsafe fn avx512<const W: usize>(m: &Matrix) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if m.cols >= 4 * PIECE / W {
+                turn::<Zmm, W>(m)
+            } else {
+                turn::<Xmm, W>(m)
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`super::Turner`]; AVX2.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn avx2<const W: usize>(m: &Matrix) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if m.cols >= 2 * PIECE / W {
+                turn::<Ymm, W>(m)
+            } else {
+                turn::<Xmm, W>(m)
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`super::Turner`].
+    pub(super) unsafe fn sse2<const W: usize>(m: &Matrix) {
+        // SAFETY: the caller's contract; SSE2 is part of x86-64.
+        unsafe { turn::<Xmm, W>(m) }
+    }
+
+    #[derive(Clone, Copy)]
+    struct Xmm(__m128i);
+
+    #[derive(Clone, Copy)]
+    struct Ymm(__m256i);
+
+    #[derive(Clone, Copy)]
+    struct Zmm(__m512i);
+
+    /// # Safety
+    /// 16 bytes may be read at the `i`th of places that are `apart` bytes from each other.
+    #[inline(always)]
+    unsafe fn piece(from: *const u8, apart: isize, i: isize) -> __m128i {
+        // SAFETY: the caller's contract; SSE2 is part of x86-64.
+        unsafe { _mm_loadu_si128(from.offset(i * apart).cast()) }
+    }
+
+    impl Vector for Xmm {
+        const SQUARES: usize = 1;
+        // SAFETY: any bytes are a vector.
+        const ZERO: Self = Xmm(unsafe { std::mem::zeroed() });
+
+        #[inline(always)]
+        unsafe fn gather(from: *const u8, apart: isize) -> Self {
+            // SAFETY: the trait's contract.
+            Xmm(unsafe { piece(from, apart, 0) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: the trait's contract.
+            unsafe { _mm_storeu_si128(to.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn zip<const W: usize>(self, other: Self) -> (Self, Self) {
+            let (a, b) = (self.0, other.0);
+            // SAFETY: the trait's contract.
+            let (low, high) = unsafe {
+                match W {
+                    1 => (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)),
+                    2 => (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)),
+                    4 => (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)),
+                    _ => (_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b)),
+                }
+            };
+            (Xmm(low), Xmm(high))
+        }
+    }
+
+    impl Vector for Ymm {
+        const SQUARES: usize = 2;
+        // SAFETY: any bytes are a vector.
+        const ZERO: Self = Ymm(unsafe { std::mem::zeroed() });
+
+        #[inline(always)]
+        unsafe fn gather(from: *const u8, apart: isize) -> Self {
+            // SAFETY: the trait's contract.
+            unsafe {
+                let low = _mm256_castsi128_si256(piece(from, apart, 0));
+                Ymm(_mm256_inserti128_si256(low, piece(from, apart, 1), 1))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: the trait's contract.
+            unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn zip<const W: usize>(self, other: Self) -> (Self, Self) {
+            let (a, b) = (self.0, other.0);
+            // SAFETY: the trait's contract.
+            let (low, high) = unsafe {
+                match W {
+                    1 => (_mm256_unpacklo_epi8(a, b), _mm256_unpackhi_epi8(a, b)),
+                    2 => (_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)),
+                    4 => (_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)),
+                    _ => (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)),
+                }
+            };
+            (Ymm(low), Ymm(high))
+        }
+    }
+
+    impl Vector for Zmm {
+        const SQUARES: usize = 4;
+        // SAFETY: any bytes are a vector.
+        const ZERO: Self = Zmm(unsafe { std::mem::zeroed() });
+
+        #[inline(always)]
+        unsafe fn gather(from: *const u8, apart: isize) -> Self {
+            // SAFETY: the trait's contract.
+            unsafe {
+                let all = _mm512_castsi128_si512(piece(from, apart, 0));
+                let all = _mm512_inserti32x4(all, piece(from, apart, 1), 1);
+                let all = _mm512_inserti32x4(all, piece(from, apart, 2), 2);
+                Zmm(_mm512_inserti32x4(all, piece(from, apart, 3), 3))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, to: *mut u8) {
+            // SAFETY: the trait's contract.
+            unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn zip<const W: usize>(self, other: Self) -> (Self, Self) {
+            let (a, b) = (self.0, other.0);
+            // SAFETY: the trait's contract.
+            let (low, high) = unsafe {
+                match W {
+                    1 => (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)),
+                    2 => (_mm512_unpacklo_epi16(a, b), _mm512_unpackhi_epi16(a, b)),
+                    4 => (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)),
+                    _ => (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)),
+                }
+            };
+            (Zmm(low), Zmm(high))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::best;
+
+    fn check<const W: usize>(turner: Turner, what: &str) {
+        for (rows, cols) in [
+            (1, 1),
+            (1, 4),
+            (1, 9),
+            (2, 2),
+            (3, 7),
+            (16, 16),
+            (17, 70),
+            (40, 33),
+            (130, 67),
+            (64, 129),
+        ] {
+            if rows.min(cols) < least(W) {
+                continue;
+            }
+            let (to_row, from_col) = (cols * W + 3, rows * W + 5);
+            let src: Vec<u8> = (0..cols * from_col).map(|i| (i % 251) as u8).collect();
+            let mut got = vec![255; rows * to_row + 1];
+            let mut want = got.clone();
+            for r in 0..rows {
+                for c in 0..cols {
+                    want[1 + r * to_row + c * W..][..W]
+                        .copy_from_slice(&src[c * from_col + r * W..][..W]);
+                }
+            }
+            let matrix = Matrix {
+                to: got[1..].as_mut_ptr(),
+                to_row: to_row as isize,
+                from: src.as_ptr(),
+                from_col: from_col as isize,
+                rows,
+                cols,
+            };
+            // SAFETY: both buffers hold the matrix.
+            unsafe { turner(&matrix) };
+            assert!(got == want, "{what}: {rows} x {cols} of {W} bytes");
+        }
+    }
+
+    #[test]
+    fn every_level_turns_as_counting_does() {
+        fn all<const W: usize>() {
+            check::<W>(turn::<[u8; PIECE], W>, "portable");
+            for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
+                if level <= best() {
+                    check::<W>(turner_at(level, W), &format!("{level:?}"));
+                }
+            }
+        }
+        all::<1>();
+        all::<2>();
+        all::<4>();
+        all::<8>();
+        all::<16>();
     }
 }
