@@ -45,6 +45,58 @@ proptest! {
         }
     }
 
+    /// Matrices that are turned, with edges of any width, rows that begin anywhere, and dims around them.
+    #[test]
+    fn matrices(
+        (batch, rows, cols) in (1usize..4, 1usize..300, 1usize..300),
+        (pads, offset, outside) in ((0usize..70, 0usize..70), 0usize..70, any::<bool>()),
+    ) {
+        let shape = [batch, rows, cols];
+        let strides = |inner: usize, outer: usize, pad: usize| {
+            let (next, all) = if outside { (inner + pad, (inner + pad) * outer) } else { ((inner + pad) * batch, inner + pad) };
+            [all, next]
+        };
+        let [to_all, to_next] = strides(cols, rows, pads.0);
+        let [from_all, from_next] = strides(rows, cols, pads.1);
+        let to = Layout::new(shape[..].into(), [to_all, to_next, 1][..].into(), offset).unwrap();
+        let from = Layout::new(shape[..].into(), [from_all, 1, from_next][..].into(), 70 - offset).unwrap();
+        for width in [1, 2, 4, 8, 16] {
+            check_copy(&shape, &to, &from, width);
+        }
+    }
+
+    /// Rows with any step between their elements, some of them backwards.
+    #[test]
+    fn steps(
+        (rows, cols) in (1usize..40, 1usize..400),
+        (to_step, from_step, back) in (1usize..3, 0usize..6, any::<(bool, bool)>()),
+    ) {
+        let row = |step: usize| (cols * step + 3) as isize;
+        for width in [1, 2, 4, 8, 16] {
+            let by = |step: isize| step * width as isize;
+            let to = [by(row(to_step)), by(to_step as isize)];
+            let mut from = [by(row(from_step)), by(from_step as isize)];
+            let mut first = 0;
+            for (stride, (size, back)) in from.iter_mut().zip([(rows, back.0), (cols, back.1)]) {
+                if back {
+                    first += *stride * (size as isize - 1);
+                    *stride = -*stride;
+                }
+            }
+            let src: Vec<u8> = (0..rows * row(from_step) as usize * width).map(|i| (i % 251) as u8).collect();
+            let mut got = vec![255; rows * row(to_step) as usize * width];
+            let mut want = got.clone();
+            for (r, c) in (0..rows).flat_map(|r| (0..cols).map(move |c| (r as isize, c as isize))) {
+                let (d, s) = (r * to[0] + c * to[1], first + r * from[0] + c * from[1]);
+                want[d as usize..][..width].copy_from_slice(&src[s as usize..][..width]);
+            }
+            let plan = Plan::from_strides(&[rows, cols], [0, first], [&to, &from]).sorted();
+            // SAFETY: the buffers hold all that the strides reach.
+            unsafe { copy(&plan, got.as_mut_ptr(), src.as_ptr(), width) };
+            prop_assert!(got == want, "{plan:?} width {width}");
+        }
+    }
+
     #[test]
     fn fills((shape, to) in common::shape().prop_flat_map(|s| (
         Just(s.clone()), common::dense_or_stepped(s.clone()),
