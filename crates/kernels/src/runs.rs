@@ -3,6 +3,9 @@
 use crate::simd::vectorized;
 use crate::stream::prefetch;
 
+/// Elements of a run from which on it is worth the choice of a loop.
+const MANY: usize = 32;
+
 /// Moves `len` elements of `width` bytes from one run to another that does not overlap it. Strides
 /// are in bytes; a source stride of 0 repeats one element.
 ///
@@ -25,6 +28,21 @@ pub(crate) unsafe fn move_run(
         match width {
             _ if ds == width as isize && ss == ds => {
                 std::ptr::copy_nonoverlapping(src, dst, len * width);
+            }
+            _ if len >= MANY => {
+                let (to, from) = (
+                    Side {
+                        at: dst,
+                        step: ds,
+                        row: 0,
+                    },
+                    Side {
+                        at: src,
+                        step: ss,
+                        row: 0,
+                    },
+                );
+                move_rows(to, from, len, 1, width);
             }
             1 => move_strided::<u8>(dst, ds, src, ss, len),
             2 => move_strided::<u16>(dst, ds, src, ss, len),
