@@ -2,6 +2,7 @@
 
 use crate::kernel::{Loop, Params};
 use crate::lane::Lane;
+use crate::stream::{LINE, prefetch};
 use osteon_spec::DType;
 
 /// The value of an element that an accumulator takes in.
@@ -40,19 +41,96 @@ pub(crate) trait Accumulator: Copy {
         }
     }
 
-    /// Each of `len` accumulators takes an element in.
+    /// Each of `len` accumulators takes the elements of a column in. They have all met as many elements before.
     ///
     /// # Safety
-    /// `len` accumulators lie at `accs`, and as many elements at `row`.
+    /// `len` accumulators lie at `accs`, and as many elements in each row, of which there is at least one.
     #[inline(always)]
-    unsafe fn of_row(accs: *mut Self, row: *const Self::Input, len: usize, number: f64) {
-        for i in 0..len {
-            // SAFETY: the caller's contract: `i < len`.
-            unsafe {
-                let x = row.add(i).read_unaligned().get();
-                accs.add(i).write(accs.add(i).read().with(x, number));
+    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, number: f64) {
+        // A copy, because the compiler knows that nothing else lies there.
+        let mut some = [Self::EMPTY; COLUMNS];
+        for start in (0..len).step_by(COLUMNS) {
+            let some = &mut some[..COLUMNS.min(len - start)];
+            let accs = accs.wrapping_add(start);
+            // SAFETY: the caller's contract: `start + i < len`.
+            let at = |r: usize, i: usize| unsafe { rows.get::<Self::Input>(r, start + i) };
+            for (i, acc) in some.iter_mut().enumerate() {
+                // SAFETY: as above.
+                *acc = unsafe { accs.add(i).read() };
+            }
+            let n = some.len();
+            by_rows!(rows, start..start + n, 4, |r, K| {
+                for (i, acc) in some.iter_mut().enumerate() {
+                    *acc = (0..K).fold(*acc, |acc, k| acc.with(at(r + k, i), number));
+                }
+            });
+            for (i, &mut acc) in some.iter_mut().enumerate() {
+                // SAFETY: as above.
+                unsafe { accs.add(i).write(acc) };
             }
         }
+    }
+}
+
+/// Columns that loops over rows take together: few enough that what they know of each stays in the first-level cache,
+/// and as many that memory is read in long pieces.
+pub(crate) const COLUMNS: usize = 512;
+
+/// Rows of elements, below each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    pub(crate) first: *const u8,
+    pub(crate) count: usize,
+    /// Bytes from one to the next.
+    pub(crate) step: isize,
+}
+
+/// Runs a loop over columns for so many rows together (`K`), `r` and those after it, then for each of the rest.
+macro_rules! by_rows {
+    ($rows:expr, $columns:expr, $many:expr, |$r:ident, $K:ident| $body:block) => {{
+        let (rows, mut $r) = ($rows, 0);
+        while $r + $many <= rows.count {
+            const $K: usize = $many;
+            rows.prefetch::<Self>($r + $many, $many, $columns);
+            $body
+            $r += $many;
+        }
+        while $r < rows.count {
+            const $K: usize = 1;
+            $body
+            $r += 1;
+        }
+    }};
+}
+pub(crate) use by_rows;
+
+impl Rows {
+    /// Asks for a part of the next rows: each is too short a piece of memory for the CPU to foresee it.
+    #[inline(always)]
+    pub(crate) fn prefetch<A: Accumulator>(
+        &self,
+        from: usize,
+        count: usize,
+        columns: std::ops::Range<usize>,
+    ) {
+        let size = size_of::<A::Input>();
+        for r in from..(from + count).min(self.count) {
+            let row = self.first.wrapping_offset(r as isize * self.step);
+            for at in (columns.start * size..columns.end * size).step_by(LINE) {
+                prefetch(row.wrapping_add(at));
+            }
+        }
+    }
+
+    /// Element `i` of row `r`.
+    ///
+    /// # Safety
+    /// It may be read.
+    #[inline(always)]
+    pub(crate) unsafe fn get<T: Lane>(&self, r: usize, i: usize) -> T::Value {
+        let row = self.first.wrapping_offset(r as isize * self.step);
+        // SAFETY: the caller's contract.
+        unsafe { row.cast::<T>().add(i).read_unaligned().get() }
     }
 }
 
@@ -97,7 +175,7 @@ pub(crate) struct Fold {
     pub(crate) clear: Loop<1>,
     /// One accumulator takes a run in: `[accumulator, run]`.
     pub(crate) along: Loop<2>,
-    /// Each of `len` accumulators takes one element in: `[accumulators, elements]`.
+    /// Each of `len` accumulators takes a column in: `[accumulators, the Rows]`.
     pub(crate) across: Loop<2>,
     /// Each of `len` accumulators takes a later one in: `[accumulators, later ones]`.
     pub(crate) join: Loop<2>,
@@ -134,11 +212,14 @@ pub(crate) unsafe fn along<A: Accumulator>(p: [*mut u8; 2], len: usize, params: 
 }
 
 /// # Safety
-/// `len` accumulators lie at `p[0]`, aligned, and as many elements at `p[1]`.
+/// `len` accumulators lie at `p[0]`, aligned; at `p[1]` lie [`Rows`] of as many elements.
 #[inline(always)]
 pub(crate) unsafe fn across<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
     // SAFETY: the caller's contract.
-    unsafe { A::of_row(p[0].cast(), p[1].cast(), len, params.get::<f64>(0)) };
+    unsafe {
+        let rows = p[1].cast::<Rows>().read();
+        A::of_rows(p[0].cast(), rows, len, params.get::<f64>(0));
+    }
 }
 
 /// # Safety

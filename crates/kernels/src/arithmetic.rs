@@ -1,47 +1,56 @@
 //! Numbers as sums carry them: wide enough that rounding is that of the result alone.
 
 use crate::lane::Lane;
+use crate::math::Math;
+use crate::sums::Term;
 use num_complex::Complex;
+use std::ops::{Add, Mul, Sub};
 
 /// An element type that sums and products take.
 pub(crate) trait Arithmetic: Lane {
     /// What they grow in: `float64` for floats.
-    type Wide: Copy;
-    const ZERO: Self::Wide;
+    type Wide: Term<Wide = Self::Wide>;
+    /// What few of them are added in.
+    type Near: Term<Wide = Self::Wide>;
     const ONE: Self::Wide;
     fn wide(x: Self::Value) -> Self::Wide;
+    fn near(x: Self::Value) -> Self::Near;
     fn narrow(x: Self::Wide) -> Self::Value;
-    fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn mul(a: Self::Wide, b: Self::Wide) -> Self::Wide;
 }
 
 /// An element type with fractions: what means and norms take.
-pub(crate) trait Fractional: Arithmetic {
+pub(crate) trait Fractional: Arithmetic<Near: Sub<Output = Self::Near>> {
+    /// What few magnitudes or squares are added in.
+    type Part: Term<Wide = f64>;
     fn scaled(a: Self::Wide, by: f64) -> Self::Wide;
     fn is_nan(x: Self::Value) -> bool;
     /// The distance from zero.
     fn magnitude(x: Self::Wide) -> f64;
     /// Its square.
     fn square(x: Self::Wide) -> f64;
+    /// Both, of which few are added.
+    fn near_magnitude(x: Self::Near) -> Self::Part;
+    fn near_square(x: Self::Near) -> Self::Part;
     /// A number of the type of the parts.
     fn real(x: f64) -> <Self::Real as Lane>::Value;
 }
 
 impl Arithmetic for i64 {
     type Wide = i64;
-    const ZERO: i64 = 0;
+    type Near = i64;
     const ONE: i64 = 1;
     #[inline(always)]
     fn wide(x: i64) -> i64 {
         x
     }
     #[inline(always)]
-    fn narrow(x: i64) -> i64 {
+    fn near(x: i64) -> i64 {
         x
     }
     #[inline(always)]
-    fn add(a: i64, b: i64) -> i64 {
-        a.wrapping_add(b)
+    fn narrow(x: i64) -> i64 {
+        x
     }
     #[inline(always)]
     fn mul(a: i64, b: i64) -> i64 {
@@ -50,23 +59,23 @@ impl Arithmetic for i64 {
 }
 
 macro_rules! fractional {
-    ($($T:ty, $Wide:ty, $Part:ty, $zero:expr, $one:expr, |$v:ident| $wide:expr, $narrow:expr, $nan:expr, $magnitude:expr,
-       $square:expr;)*) => {$(
+    ($($T:ty, $Wide:ty, $Near:ty, $Part:ty, $Real:ty, $one:expr, |$v:ident| $wide:expr, $near:expr, $narrow:expr, $nan:expr,
+       $magnitude:expr, $square:expr;)*) => {$(
         impl Arithmetic for $T {
             type Wide = $Wide;
-            const ZERO: $Wide = $zero;
+            type Near = $Near;
             const ONE: $Wide = $one;
             #[inline(always)]
             fn wide($v: $T) -> $Wide {
                 $wide
             }
             #[inline(always)]
-            fn narrow($v: $Wide) -> $T {
-                $narrow
+            fn near($v: $T) -> $Near {
+                $near
             }
             #[inline(always)]
-            fn add(a: $Wide, b: $Wide) -> $Wide {
-                a + b
+            fn narrow($v: $Wide) -> $T {
+                $narrow
             }
             #[inline(always)]
             fn mul(a: $Wide, b: $Wide) -> $Wide {
@@ -75,6 +84,7 @@ macro_rules! fractional {
         }
 
         impl Fractional for $T {
+            type Part = $Part;
             #[inline(always)]
             fn scaled(a: $Wide, by: f64) -> $Wide {
                 a * by
@@ -92,20 +102,28 @@ macro_rules! fractional {
                 $square
             }
             #[inline(always)]
-            fn real(x: f64) -> $Part {
-                x as $Part
+            fn near_magnitude($v: $Near) -> $Part {
+                $magnitude
+            }
+            #[inline(always)]
+            fn near_square($v: $Near) -> $Part {
+                $square
+            }
+            #[inline(always)]
+            fn real(x: f64) -> $Real {
+                x as $Real
             }
         }
     )*};
 }
 
 fractional! {
-    f32, f64, f32, 0.0, 1.0, |x| x as f64, x as f32, x.is_nan(), x.abs(), x * x;
-    f64, f64, f64, 0.0, 1.0, |x| x, x, x.is_nan(), x.abs(), x * x;
-    Complex<f32>, Complex<f64>, f32, Complex::new(0.0, 0.0), Complex::new(1.0, 0.0),
-        |x| Complex::new(x.re as f64, x.im as f64), Complex::new(x.re as f32, x.im as f32),
-        x.is_nan(), x.norm(), x.norm_sqr();
-    Complex<f64>, Complex<f64>, f64, Complex::new(0.0, 0.0), Complex::new(1.0, 0.0), |x| x, x,
+    f32, f64, f32, f32, f32, 1.0, |x| x as f64, x, x as f32, x.is_nan(), x.abs(), x * x;
+    f64, f64, f64, f64, f64, 1.0, |x| x, x, x, x.is_nan(), x.abs(), x * x;
+    Complex<f32>, Complex<f64>, Complex<f64>, f64, f32, Complex::new(1.0, 0.0),
+        |x| Complex::new(x.re as f64, x.im as f64), Complex::new(x.re as f64, x.im as f64),
+        Complex::new(x.re as f32, x.im as f32), x.is_nan(), x.norm(), x.norm_sqr();
+    Complex<f64>, Complex<f64>, Complex<f64>, f64, f64, Complex::new(1.0, 0.0), |x| x, x, x,
         x.is_nan(), x.norm(), x.norm_sqr();
 }
 
@@ -142,3 +160,20 @@ ordered! {
     f32, f32::NEG_INFINITY, f32::INFINITY, |x| x.is_nan();
     f64, f64::NEG_INFINITY, f64::INFINITY, |x| x.is_nan();
 }
+
+/// A float that loops compute in.
+pub(crate) trait Float:
+    Lane<Value = Self>
+    + Ordered
+    + Fractional<Wide = f64, Near = Self, Part = Self>
+    + Term<Wide = f64>
+    + Math
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + PartialOrd
+{
+}
+
+impl Float for f32 {}
+impl Float for f64 {}

@@ -5,15 +5,17 @@
 //! the number of threads.
 
 use crate::Params;
-use crate::accumulator::{Fold, MAX_SIZE, fold};
+use crate::accumulator::{Fold, MAX_SIZE, Rows, fold};
 use crate::arithmetic::Fractional;
 use crate::element::Bool;
+use crate::exponentials::{Exponentials, LogSum};
+use crate::extremes::{Extreme, Place};
 use crate::lane::computed_in;
 use crate::operand::{BLOCK, Block, Form, Operand, Staging};
-use crate::par::par_for;
+use crate::par::{num_threads, par_for};
+use crate::spread::Spread;
 use crate::summaries::{
-    Count, Exponentials, Extreme, LogSum, Magnitude, NanSum, Norm, Order0, Order1, Order2, OrderP,
-    Place, Prod, Spread, Sum, Terms, Truth,
+    Count, Magnitude, NanSum, Norm, Order0, Order1, Order2, OrderP, Prod, Sum, Terms, Truth,
 };
 use crate::with_element;
 use osteon_spec::{DType, Plan};
@@ -226,11 +228,14 @@ fn fractions(op: ReduceOp, dtype: DType) -> Option<Fold> {
 /// Elements in a block of the reduced dims that is added up without splitting it further.
 const SHORT: usize = 4096;
 
-/// Rows, likewise, where the accumulators of many results grow side by side.
-const FEW_ROWS: usize = 128;
+/// Elements of a dense run among several from which on a call for it costs less than collecting them.
+const LONG: usize = 64;
 
-/// Accumulators that grow side by side.
-const WIDE: usize = 256;
+/// Rows, likewise, where the accumulators of many results grow side by side.
+const FEW_ROWS: usize = 256;
+
+/// Accumulators that grow side by side: as many as a block has elements.
+const WIDE: usize = 512;
 
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 15;
@@ -304,7 +309,11 @@ impl Reducer {
             unsafe { walk.in_parts(parts) };
             return;
         }
-        let grain = (GRAIN / each.max(1)).max(if walk.is_across { 64 } else { 1 });
+        let mut grain = (GRAIN / each.max(1)).max(1);
+        if walk.is_across {
+            // Each result is made by one thread, whatever they share: few pieces of long rows suit the memory.
+            grain = grain.max((results / (2 * num_threads())).clamp(64, WIDE));
+        }
         par_for(results, grain, |range| {
             let walk = &walk;
             let mut accs = Accumulators::<WIDE>::NEW;
@@ -355,8 +364,8 @@ struct Walk<'a> {
     own: DType,
     /// The accumulators of neighbouring results grow side by side.
     is_across: bool,
-    /// The reduced elements are one dense run of the loops' dtype.
-    is_dense: bool,
+    /// The reduced elements are dense runs of the loops' dtype, long enough for a call each.
+    has_runs: bool,
     outputs: [Option<Output>; 2],
 }
 
@@ -385,8 +394,10 @@ impl<'a> Walk<'a> {
             src,
             own,
             is_across,
-            is_dense: reduced.dims().len() <= 1
-                && form.in_loop_form(&(0..reduced.numel())).is_some(),
+            has_runs: form
+                .in_loop_form(&(0..inner.size.min(reduced.numel())))
+                .is_some()
+                && (reduced.dims().len() <= 1 || inner.size >= LONG),
             outputs: [
                 reducer.output(0, first, kept.select([1])),
                 reducer.output(1, second, kept.select([2])),
@@ -446,15 +457,36 @@ impl<'a> Walk<'a> {
                 (fold.clear)([later.ptr()], 1, &fold.params);
                 self.along(run, elements.start..middle, acc, staging);
                 self.along(run, middle..elements.end, later.ptr(), staging);
-                return (fold.join)([acc, later.ptr()], 1, &fold.params);
+                (fold.join)([acc, later.ptr()], 1, &fold.params);
+            } else if self.has_runs {
+                self.reduced.for_each_run_in(elements, |[offset], len, _| {
+                    (fold.along)([acc, run.ptr.offset(offset)], len, &fold.params);
+                });
+            } else {
+                self.along_blocks(run, elements, acc, staging);
             }
-            if self.is_dense {
-                let at = self.reduced.offsets()[0] + (elements.start * self.own.size()) as isize;
-                return (fold.along)([acc, run.ptr.offset(at)], elements.len(), &fold.params);
-            }
-            let mut scratch = Block::NEW;
-            for start in elements.clone().step_by(BLOCK) {
-                let part = start..elements.end.min(start + BLOCK);
+        }
+    }
+
+    /// The same of elements that are not as the loops take them.
+    ///
+    /// # Safety
+    /// As [`Walk::accumulate`].
+    // Apart, because room on the stack costs time wherever it is not needed.
+    #[inline(never)]
+    unsafe fn along_blocks(
+        &self,
+        run: &Operand,
+        elements: Range<usize>,
+        acc: *mut u8,
+        staging: &mut Staging<'_>,
+    ) {
+        let fold = &self.reducer.fold;
+        let mut scratch = Block::NEW;
+        for start in elements.clone().step_by(BLOCK) {
+            let part = start..elements.end.min(start + BLOCK);
+            // SAFETY: the caller's contract.
+            unsafe {
                 let ptr = run.load(&part, staging, &mut scratch);
                 (fold.along)([acc, ptr], part.len(), &fold.params);
             }
@@ -486,22 +518,38 @@ impl<'a> Walk<'a> {
                 return (fold.join)([accs, later.ptr()], part.len(), &fold.params);
             }
             row.ptr = self.src.cast_mut();
-            let base = row.in_loop_form(part);
+            if let Some(base) = row.in_loop_form(part) {
+                return self
+                    .reduced
+                    .for_each_run_in(elements, |[offset], count, [step]| {
+                        let first = base.wrapping_offset(offset).cast_const();
+                        take(fold, accs, Rows { first, count, step }, part.len());
+                    });
+            }
+            // As many rows as a few blocks hold are converted before the accumulators meet them.
             let mut scratch = Block::NEW;
+            let mut rows = [Block::NEW; 4];
+            let bytes = part.len() * fold.input.size();
+            let first = rows.as_mut_ptr().cast::<u8>();
+            let (mut count, step) = (0, bytes as isize);
             self.reduced
                 .for_each_run_in(elements, |[offset], len, [stride]| {
                     for i in 0..len as isize {
-                        let at = offset + i * stride;
-                        let ptr = match base {
-                            Some(base) => base.wrapping_offset(at),
-                            None => {
-                                row.ptr = self.src.cast_mut().wrapping_offset(at);
-                                row.load(part, staging, &mut scratch)
-                            }
-                        };
-                        (fold.across)([accs, ptr], part.len(), &fold.params);
+                        row.ptr = self.src.cast_mut().wrapping_offset(offset + i * stride);
+                        let from = row.load(part, staging, &mut scratch);
+                        first
+                            .add(count * bytes)
+                            .copy_from_nonoverlapping(from, bytes);
+                        count += 1;
+                        if (count + 1) * bytes > size_of_val(&rows) {
+                            take(fold, accs, Rows { first, count, step }, part.len());
+                            count = 0;
+                        }
                     }
                 });
+            if count > 0 {
+                take(fold, accs, Rows { first, count, step }, part.len());
+            }
         }
     }
 
@@ -555,6 +603,19 @@ impl<'a> Walk<'a> {
             // SAFETY: the caller's contract.
             unsafe { self.finish(&these, at(0, start)) };
         }
+    }
+}
+
+/// Each of `len` accumulators takes its column in.
+///
+/// # Safety
+/// `len` accumulators lie at `accs`, aligned, and as many elements in each row.
+#[inline(always)]
+pub(crate) unsafe fn take(fold: &Fold, accs: *mut u8, mut rows: Rows, len: usize) {
+    if rows.count > 0 {
+        let rows = std::ptr::from_mut(&mut rows).cast();
+        // SAFETY: the caller's contract.
+        unsafe { (fold.across)([accs, rows], len, &fold.params) };
     }
 }
 

@@ -12,8 +12,8 @@ use crate::index::{Indexed, Move};
 use crate::meta::Meta;
 use crate::reduce::Reduction;
 use osteon_kernels::{
-    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, SoftmaxOp, TernaryOp, Triangle,
-    UnaryOp,
+    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, RowOp, SoftmaxOp, TernaryOp,
+    Triangle, UnaryOp,
 };
 use osteon_spec::{DType, Device, Operand, Result, Scalar};
 
@@ -159,6 +159,9 @@ pub(crate) trait Backend: Sync {
     /// `y[i] = x[i] + factor[i] · y[i - 1]` along a dim, or `y[i] = x[i] + factor[i + 1] · y[i + 1]` backwards, of views of one
     /// shape and dtype, a float or complex one of full precision, into `dst`, which is fresh.
     fn recurrence(&self, dst: &View, from: [&View; 2], dim: usize, backwards: bool) -> Result<()>;
+    /// Runs a loop over the rows along these dims of the first operand, to whose shape the others broadcast, for a dtype and with the
+    /// number that it takes; false, and nothing is written, where other ways are better or the only ones.
+    fn rows(&self, op: RowOp, how: (DType, f64), args: &[Arg<'_>], dims: &[usize]) -> Result<bool>;
     /// A softmax of the first operand, by the two results of its reduction.
     fn softmax(&self, op: SoftmaxOp, dtype: DType, dst: &View, args: [Arg<'_>; 3]) -> Result<()>;
     /// `(x - mean) · scale · weight + bias`, of operands in this order.

@@ -2,12 +2,13 @@
 
 use crate::backend::{Arg, backend};
 use crate::norm::{binary, or};
-use crate::reduce::Reduce;
+use crate::reduce::{Reduce, listed};
 use crate::softmax::accurate;
 use crate::target::Target;
 use crate::{BinaryOp, View};
-use osteon_kernels::{ReduceOp, SoftmaxOp};
-use osteon_spec::{Layout, Result, wrap_dim};
+use osteon_kernels::{ReduceOp, RowOp, SoftmaxOp};
+use osteon_spec::{Dims, Layout, Result, wrap_dim};
+use smallvec::SmallVec;
 
 /// A normalisation whose derivative is wanted: what was normalised over these dims, and the statistics, which stay with
 /// size 1 there.
@@ -35,10 +36,22 @@ impl View {
     pub fn softmax_gradient(&self, result: &View, dim: isize, is_log: bool) -> Result<View> {
         let name = "softmax_gradient";
         let out = self.like_this(name)?;
-        let (op, factor) = match is_log {
-            false => (SoftmaxOp::SoftmaxGradient, Some(result)),
-            true => (SoftmaxOp::LogSoftmaxGradient, None),
+        let (op, whole, factor) = match is_log {
+            false => (
+                SoftmaxOp::SoftmaxGradient,
+                RowOp::SoftmaxGradient,
+                Some(result),
+            ),
+            true => (
+                SoftmaxOp::LogSoftmaxGradient,
+                RowOp::LogSoftmaxGradient,
+                None,
+            ),
         };
+        let args = [(&out).into(), self.into(), result.into()];
+        if self.by_rows(whole, &args, &[dim], name)? {
+            return Ok(out);
+        }
         let sum = self.sum_of_products(factor, &[dim], &out, name)?;
         let args = [self.into(), result.into(), (&sum).into()];
         backend(self.device())
@@ -61,6 +74,22 @@ impl View {
             .softmax(op, self.dtype(), &out, args)
             .map_err(|e| e.op(name))?;
         Ok(out)
+    }
+
+    /// A loop over the rows along dims, where it is the best way.
+    #[track_caller]
+    fn by_rows(
+        &self,
+        op: RowOp,
+        args: &[Arg<'_>],
+        dims: &[isize],
+        name: &'static str,
+    ) -> Result<bool> {
+        let dims = listed(dims, self.dim()).map_err(|e| e.op(name))?;
+        let how = (self.dtype(), 0.0);
+        backend(self.device())
+            .rows(op, how, args, &dims)
+            .map_err(|e| e.op(name))
     }
 
     /// Row-major memory for elements like these.
@@ -91,6 +120,123 @@ impl View {
             .normalize(dtype, &out, args)
             .map_err(|e| e.op(name))?;
         Ok(out)
+    }
+
+    /// `Σ g` and `Σ g · x̂` over the last dims, so many, which stay with size 1, in one pass, where `x̂` is what was normalised, before
+    /// weights. None where the elements lie so that this is not the way.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast; out of memory.
+    #[track_caller]
+    pub fn normalization_sums(
+        &self,
+        of: &NormalizationOf<'_>,
+        last: usize,
+    ) -> Result<Option<[View; 2]>> {
+        /// Elements of a row from which on a loop over it pays.
+        const ROW: usize = 32;
+        let name = "normalization_gradient";
+        let mut shape = Dims::from_slice(self.shape());
+        let row: usize = shape[shape.len() - last..].iter().product();
+        if row < ROW {
+            return Ok(None);
+        }
+        let dims: Dims = (self.dim() - last..self.dim()).collect();
+        dims.iter().for_each(|&d| shape[d] = 1);
+        let sums = || {
+            let layout = Layout::contiguous(&shape).map_err(|e| e.op(name))?;
+            View::alloc(layout, accurate(of.x.dtype()), &self.device(), name)
+        };
+        let sums = [sums()?, sums()?];
+        let args = [
+            self.into(),
+            of.x.into(),
+            or(of.mean, 0.0),
+            of.scale.into(),
+            (&sums[0]).into(),
+            (&sums[1]).into(),
+        ];
+        let done = backend(self.device()).rows(RowOp::NormSums, (of.x.dtype(), 0.0), &args, &dims);
+        Ok(done.map_err(|e| e.op(name))?.then_some(sums))
+    }
+
+    /// The gradient of the input of a normalisation, from that of the result, which is this view, and from
+    /// [`View::normalization_sums`] over so many last dims, along which the weight is the same: `scale · (ĝ - mean(ĝ) - x̂ · mean(ĝ ·
+    /// x̂))` with `ĝ = g · weight`, or `scale · ĝ` for statistics that do not depend on the input.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast; out of memory.
+    #[track_caller]
+    pub fn normalization_gradient_by_sums(
+        &self,
+        of: &NormalizationOf<'_>,
+        [sum, slope]: &[View; 2],
+        last: usize,
+    ) -> Result<Option<View>> {
+        let (name, x) = ("normalization_gradient", of.x);
+        let out = x.like_this(name)?;
+        let times = |a: &View, b: Arg<'_>| binary(name, BinaryOp::Mul, a, b);
+        let a = match of.weight {
+            Some(weight) => times(of.scale, weight.into())?,
+            None => of.scale.clone(),
+        };
+        // Minus the mean over all that has its statistics in common, times the scale.
+        let part = |sums: &View, dims: &[isize]| -> Result<View> {
+            let sums = match of.weight {
+                Some(weight) => times(sums, weight.into())?,
+                None => sums.clone(),
+            };
+            let mean = times(
+                &sums.sum(dims, true, None)?,
+                (-1.0 / x.count(dims)? as f64).into(),
+            )?;
+            times(&mean, of.scale.into())
+        };
+        let (b, c) = match of.dims {
+            None => (None, None),
+            Some(dims) => (
+                Some(times(&part(slope, dims)?, of.scale.into())?),
+                of.mean.map(|_| part(sum, dims)).transpose()?,
+            ),
+        };
+        let args = [
+            (&out).into(),
+            self.into(),
+            x.into(),
+            (&a).into(),
+            or(b.as_ref(), 0.0),
+            or(of.mean, 0.0),
+            or(c.as_ref(), 0.0),
+        ];
+        let dims: SmallVec<[isize; 4]> = (1..=last).map(|d| -(d as isize)).collect();
+        let done = x.by_rows(RowOp::NormCombine, &args, &dims, name)?;
+        Ok(done.then_some(out))
+    }
+
+    /// The gradient of the input of a normalisation over whole rows, from that of the result, which is this view, in one pass. None where the
+    /// elements lie so that this is not the way, or where statistics do not depend on them.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast; out of memory.
+    #[track_caller]
+    pub fn normalization_gradient_of_rows(&self, of: &NormalizationOf<'_>) -> Result<Option<View>> {
+        let (name, Some(dims)) = ("normalization_gradient", of.dims) else {
+            return Ok(None);
+        };
+        let out = of.x.like_this(name)?;
+        let op = match of.mean {
+            Some(_) => RowOp::LayerNormGradient,
+            None => RowOp::RmsNormGradient,
+        };
+        let args = [
+            (&out).into(),
+            self.into(),
+            of.x.into(),
+            or(of.weight, 1.0),
+            or(of.mean, 0.0),
+            of.scale.into(),
+        ];
+        Ok(of.x.by_rows(op, &args, dims, name)?.then_some(out))
     }
 
     /// The gradient of the input of a normalisation, from that of the result, which is this view, and from

@@ -6,8 +6,8 @@ use crate::backend::{Arg, Backend, Peek};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
 use osteon_kernels::{
-    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, SoftmaxOp, TernaryOp, Triangle,
-    UnaryOp,
+    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, RowOp, SoftmaxOp, TernaryOp,
+    Triangle, UnaryOp,
 };
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
@@ -192,6 +192,10 @@ impl Backend for Meta {
 
     fn recurrence(&self, _dst: &View, _from: [&View; 2], _dim: usize, _back: bool) -> Result<()> {
         Ok(())
+    }
+
+    fn rows(&self, _: RowOp, _: (DType, f64), _: &[Arg<'_>], _: &[usize]) -> Result<bool> {
+        Ok(true)
     }
 
     fn softmax(

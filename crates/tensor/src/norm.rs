@@ -2,11 +2,11 @@
 
 use crate::backend::{Arg, backend};
 use crate::elementwise::other_device;
-use crate::reduce::{Reduce, check_fractional};
+use crate::reduce::{Reduce, check_fractional, listed};
 use crate::softmax::accurate;
 use crate::target::Target;
 use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View, write};
-use osteon_kernels::ReduceOp;
+use osteon_kernels::{ReduceOp, RowOp};
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output,
 };
@@ -115,6 +115,42 @@ impl View {
         Ok([mean, inverse_root(name, &var, eps)?])
     }
 
+    /// All of a normalisation over dims in one pass over rows, into `out`: gives what was subtracted and what was multiplied by.
+    /// None where other ways are better.
+    #[track_caller]
+    fn normalize_rows(
+        &self,
+        name: &'static str,
+        op: RowOp,
+        out: &View,
+        dims: &[isize],
+        affine: Affine<'_>,
+        eps: f64,
+    ) -> Result<Option<[View; 2]>> {
+        if self.dtype().is_complex() {
+            return Ok(None);
+        }
+        let dims = listed(dims, self.dim()).map_err(|e| e.op(name))?;
+        let mut shape = Dims::from_slice(self.shape());
+        dims.iter().for_each(|&d| shape[d] = 1);
+        let layout = Layout::contiguous(&shape).map_err(|e| e.op(name))?;
+        let number = || {
+            let dtype = accurate(self.dtype());
+            View::alloc(layout.clone(), dtype, &self.device(), name)
+        };
+        let (mean, scale) = (number()?, number()?);
+        let args = [
+            out.into(),
+            self.into(),
+            or(affine.weight, 1.0),
+            or(affine.bias, 0.0),
+            (&mean).into(),
+            (&scale).into(),
+        ];
+        let done = backend(self.device()).rows(op, (self.dtype(), eps), &args, &dims);
+        Ok(done.map_err(|e| e.op(name))?.then_some([mean, scale]))
+    }
+
     /// `(x - mean) · scale · weight + bias` in a storage of its own.
     #[track_caller]
     fn normalized(
@@ -155,6 +191,24 @@ impl View {
             .map_err(|e| e.op(name))
     }
 
+    /// By mean and variance over dims, into `out`: gives what was subtracted and what was multiplied by.
+    #[track_caller]
+    fn normalize_over(
+        &self,
+        name: &'static str,
+        out: &View,
+        dims: &[isize],
+        affine: Affine<'_>,
+        eps: f64,
+    ) -> Result<[View; 2]> {
+        if let Some(both) = self.normalize_rows(name, RowOp::LayerNorm, out, dims, affine, eps)? {
+            return Ok(both);
+        }
+        let [mean, scale] = self.moments(name, dims, eps)?;
+        self.normalize_into(name, out, Some(&mean), &scale, affine)?;
+        Ok([mean, scale])
+    }
+
     /// The layout that normalisations of images keep: channels last where the input is so, else row-major.
     fn image_layout(&self, name: &'static str) -> Result<Layout> {
         let format = match self.layout().is_channels_last() {
@@ -175,9 +229,15 @@ impl View {
         let name = "layer_norm";
         let dims = self.last_dims(name, shape)?;
         self.check_affine(name, affine, shape)?;
-        let [mean, scale] = self.moments(name, &dims, eps)?;
+        check_real(self, name)?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        self.normalized(name, layout, Some(mean), scale, affine)
+        let out = View::alloc(layout, self.dtype(), &self.device(), name)?;
+        let [mean, scale] = self.normalize_over(name, &out, &dims, affine, eps)?;
+        Ok(Normalized {
+            out,
+            mean: Some(mean),
+            scale: Some(scale),
+        })
     }
 
     /// Elements divided by the root of the mean square of the last dims: `x / sqrt(mean(x²) + eps) · weight`. Without
@@ -199,6 +259,21 @@ impl View {
         check_fractional(self.dtype(), name)?;
         let (dtype, real) = (self.dtype(), accurate(self.dtype().to_real()));
         let eps = eps.unwrap_or(rms_eps(dtype));
+        let mut layout = self.image_layout(name)?;
+        if let Some(weight) = weight {
+            // As PyTorch, which multiplies by the weights in a step of its own.
+            layout = elementwise_output(&[&layout, weight.layout()], self.shape())?;
+        }
+        let out = View::alloc(layout, dtype, &self.device(), name)?;
+        if let Some([_, scale]) =
+            self.normalize_rows(name, RowOp::RmsNorm, &out, &dims, affine, eps)?
+        {
+            return Ok(Normalized {
+                out,
+                mean: None,
+                scale: Some(scale),
+            });
+        }
         let square = if dtype.is_complex() {
             // PyTorch squares complex numbers as they are.
             binary(name, BinaryOp::Mul, self, self)?.mean(&dims, true, None)?
@@ -218,12 +293,12 @@ impl View {
             binary(name, BinaryOp::Mul, &root, &root)?
         };
         let scale = inverse_root(name, &square, eps)?;
-        let mut layout = self.image_layout(name)?;
-        if let Some(weight) = weight {
-            // As PyTorch, which multiplies by the weights in a step of its own.
-            layout = elementwise_output(&[&layout, weight.layout()], self.shape())?;
-        }
-        self.normalized(name, layout, None, scale, affine)
+        self.normalize_into(name, &out, None, &scale, affine)?;
+        Ok(Normalized {
+            out,
+            mean: None,
+            scale: Some(scale),
+        })
     }
 
     /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`. With `training` both are of
@@ -343,10 +418,10 @@ impl View {
             weight: weight.as_ref(),
             bias: bias.as_ref(),
         };
-        let [mean, scale] = x.moments(name, &dims, eps)?;
+        check_real(self, name)?;
         let out = View::alloc(self.image_layout(name)?, self.dtype(), &self.device(), name)?;
         let split = out.unflatten(1, &sizes)?;
-        x.normalize_into(name, &split, Some(&mean), &scale, affine)?;
+        let [mean, scale] = x.normalize_over(name, &split, &dims, affine, eps)?;
         Ok(Normalized {
             out,
             mean: Some(mean),

@@ -1,10 +1,10 @@
-//! Softmax and its kin: one reduction, then one loop over the elements. Results are contiguous.
+//! Softmax and its kin: a loop over rows, or a reduction and then a loop over the elements. Results are contiguous.
 
 use crate::View;
 use crate::backend::backend;
-use crate::reduce::{Reduce, check_fractional};
+use crate::reduce::{Reduce, check_fractional, listed};
 use crate::target::{Reads, Target, with_out};
-use osteon_kernels::{ReduceOp, SoftmaxOp};
+use osteon_kernels::{ReduceOp, RowOp, SoftmaxOp};
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 
 /// The dtype in which what is known of many elements of this dtype is kept.
@@ -42,20 +42,28 @@ impl View {
         if dtype.is_complex() {
             return Err(Error::new(Kind::DType, "not defined for complex numbers").op(to.op));
         }
-        let how = Reduce {
-            to: Target::fresh(to.op),
-            op: ReduceOp::Exponentials,
-            dims: &[dim],
-            keepdim: true,
-            dtype,
-            number: 0.0,
-        };
-        let (max, sum) = how.both(self, [accurate(dtype); 2])?;
+        let dims = listed(&[dim], self.dim()).map_err(|e| e.op(to.op))?;
         let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(to.op))?;
         let kind = (dtype, self.device());
         to.write(layout, kind, Reads::Each(&[self]), |out| {
-            let args = [self.into(), (&max).into(), (&sum).into()];
-            backend(self.device()).softmax(op, dtype, out, args)
+            let backend = backend(self.device());
+            let whole = match op {
+                SoftmaxOp::LogSoftmax => RowOp::LogSoftmax,
+                _ => RowOp::Softmax,
+            };
+            if backend.rows(whole, (dtype, 0.0), &[out.into(), self.into()], &dims)? {
+                return Ok(());
+            }
+            let how = Reduce {
+                to: Target::fresh(to.op),
+                op: ReduceOp::Exponentials,
+                dims: &[dim],
+                keepdim: true,
+                dtype,
+                number: 0.0,
+            };
+            let (max, sum) = how.both(self, [accurate(dtype); 2])?;
+            backend.softmax(op, dtype, out, [self.into(), (&max).into(), (&sum).into()])
         })
     }
 }

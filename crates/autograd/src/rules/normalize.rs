@@ -56,8 +56,8 @@ impl Normalization {
         self.is_centered.then(|| b.saved(2)).transpose()
     }
 
-    /// The gradient of the input, and what that of the weight is the sum of, as far as they are wanted.
-    fn fused(&self, b: &Back<'_>, g: &Tensor, wants_weight: bool) -> Result<[Option<Tensor>; 2]> {
+    /// The gradient of the input, and what those of weight and bias are sums of, as far as they are wanted and at hand.
+    fn fused(&self, b: &Back<'_>, g: &Tensor, wants_weight: bool) -> Result<[Option<Tensor>; 3]> {
         let (x, scale) = (self.grouped(&b.saved(0)?)?, b.saved(1)?);
         let (mean, weight) = (self.mean(b)?, self.weight(b)?);
         let of = NormalizationOf {
@@ -68,14 +68,32 @@ impl Normalization {
             dims: (!self.is_fixed).then_some(&self.dims),
         };
         let g = g.as_view();
-        let times = (wants_weight || !self.is_fixed)
+        // The last dims, along which weight and bias are the same.
+        let last = self.column.iter().rev().take_while(|&&n| n == 1).count();
+        if last > 0
+            && let Some(sums) = g.normalization_sums(&of, last)?
+        {
+            let gradient = match b.needs(0) {
+                true => g.normalization_gradient_by_sums(&of, &sums, last)?,
+                false => None,
+            };
+            if gradient.is_some() || !b.needs(0) {
+                let [bias, weight] = sums.map(|sums| Some(Tensor::from_view(sums)));
+                return Ok([gradient.map(Tensor::from_view), weight, bias]);
+            }
+        }
+        let mut gradient = match b.needs(0) {
+            true => g.normalization_gradient_of_rows(&of)?,
+            false => None,
+        };
+        let needs_times = b.needs(0) && gradient.is_none() && !self.is_fixed;
+        let times = (wants_weight || needs_times)
             .then(|| g.times_normalized(&of))
             .transpose()?;
-        let gradient = b.want(0, || {
-            let gradient = g.normalization_gradient(&of, times.as_ref())?;
-            Ok(Tensor::from_view(gradient))
-        })?;
-        Ok([gradient, times.map(Tensor::from_view)])
+        if b.needs(0) && gradient.is_none() {
+            gradient = Some(g.normalization_gradient(&of, times.as_ref())?);
+        }
+        Ok([gradient, times, None].map(|view| view.map(Tensor::from_view)))
     }
 
     /// The same as a composition, in which the statistics depend on the input.
@@ -127,12 +145,13 @@ impl Rule for Normalization {
             let sums = elements.sum_to_size(&self.column)?;
             sums.reshape(signed(b.sizes(input)))
         };
-        let [input, times] = if !b.needs(0) && !wants_weight {
-            [None, None]
+        let [input, times, sums] = if !b.needs(0) && !wants_weight {
+            [None, None, None]
         } else if g.numel() == 0 {
-            [b.want(0, || Ok(g.clone()))?, Some(g.clone())]
+            [b.want(0, || Ok(g.clone()))?, Some(g.clone()), None]
         } else if b.create_graph || g.dtype().is_complex() {
-            self.composed(b, &g)?
+            let [input, times] = self.composed(b, &g)?;
+            [input, times, None]
         } else {
             self.fused(b, &g, wants_weight)?
         };
@@ -148,7 +167,7 @@ impl Rule for Normalization {
             });
         }
         if self.has_bias {
-            grads.push(b.want(bias, || summed(&g, bias))?);
+            grads.push(b.want(bias, || summed(sums.as_ref().unwrap_or(&g), bias))?);
         }
         Ok(grads)
     }

@@ -11,6 +11,7 @@ mod contract;
 mod index;
 mod pooling;
 mod reduce;
+mod rows;
 
 use crate::View;
 use crate::attention::Attention;
@@ -19,7 +20,7 @@ use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
 use osteon_kernels::{
     self as kernels, Axis, BinaryOp, CompareOp, Divisor, Kernel, NormalizeOp, Pick, Pooling,
-    Random, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value,
+    Random, RowOp, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value,
 };
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
@@ -418,6 +419,10 @@ impl Backend for Cpu {
 
     fn recurrence(&self, dst: &View, from: [&View; 2], dim: usize, backwards: bool) -> Result<()> {
         reduce::recurrence(dst, from, dim, backwards)
+    }
+
+    fn rows(&self, op: RowOp, how: (DType, f64), args: &[Arg<'_>], dims: &[usize]) -> Result<bool> {
+        rows::rows(op, how, args, dims)
     }
 
     fn softmax(

@@ -1,0 +1,174 @@
+//! The accumulators of sums of exponentials.
+
+use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
+use crate::arithmetic::{Float, Fractional, Ordered};
+use crate::extremes::Extreme;
+use crate::summaries::Sum;
+use crate::sums::Term;
+use num_complex::Complex;
+
+/// The largest element, and the sum of exponentials of the distances from it: what `logsumexp` and
+/// `softmax` are made of. Both are NaN where an element is; the sum is also where the largest is infinite.
+#[derive(Clone, Copy)]
+pub(crate) struct Exponentials<T> {
+    pub(crate) max: T,
+    pub(crate) sum: f64,
+}
+
+/// Exponentials that are computed together.
+const TOGETHER: usize = 128;
+
+/// What a sum is of, once `max` is the largest element. Where nothing is above minus infinity, nothing adds up: e^(-inf -
+/// -inf) would be NaN.
+#[inline(always)]
+pub(crate) fn scale<T: Float>(of: T, max: T) -> T {
+    let e = (of - max).exp();
+    if of == T::LOWEST {
+        <T as Term>::ZERO
+    } else {
+        e
+    }
+}
+
+#[inline(always)]
+fn larger<T: Float>(a: T, b: T) -> T {
+    if (b > a) | <T as Ordered>::is_nan(b) {
+        b
+    } else {
+        a
+    }
+}
+
+impl<T: Float> Accumulator for Exponentials<T> {
+    type Input = T;
+    const EMPTY: Self = Exponentials {
+        max: T::LOWEST,
+        sum: 0.0,
+    };
+    #[inline(always)]
+    fn with(self, x: T, number: f64) -> Self {
+        self.then(Exponentials { max: x, sum: 1.0 }, number)
+    }
+    #[inline(always)]
+    fn then(self, later: Self, _: f64) -> Self {
+        let max = larger(self.max, later.max);
+        let part = |of: Self| of.sum * scale(of.max, max).wide();
+        Exponentials {
+            max,
+            sum: part(self) + part(later),
+        }
+    }
+    #[inline(always)]
+    unsafe fn of_run(run: *const T, len: usize, number: f64) -> Self {
+        // SAFETY: the caller's contract.
+        let max = unsafe { Extreme::<T, true>::of_run(run, len, number) }.0;
+        let mut sum = 0.0;
+        let mut terms = [<T as Term>::ZERO; TOGETHER];
+        for start in (0..len).step_by(TOGETHER) {
+            let terms = &mut terms[..TOGETHER.min(len - start)];
+            for (i, term) in terms.iter_mut().enumerate() {
+                // SAFETY: the caller's contract: `start + i < len`.
+                let x = unsafe { run.add(start + i).read_unaligned() };
+                *term = scale(x, max);
+            }
+            // SAFETY: the terms are a run.
+            sum += unsafe { Sum::<T>::of_run(terms.as_ptr(), terms.len(), number) }.0;
+        }
+        Exponentials { max, sum }
+    }
+    #[inline(always)]
+    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, _: f64) {
+        let [mut maxima, mut terms] = [[<T as Term>::ZERO; COLUMNS]; 2];
+        let mut sums = [0.0; COLUMNS];
+        for start in (0..len).step_by(COLUMNS) {
+            let n = COLUMNS.min(len - start);
+            let (maxima, terms, sums) = (&mut maxima[..n], &mut terms[..n], &mut sums[..n]);
+            let accs = accs.wrapping_add(start);
+            // SAFETY: for both: the caller's contract: `start + i < len`.
+            let acc = |i: usize| unsafe { accs.add(i).read() };
+            let at = |r: usize, i: usize| unsafe { rows.get::<T>(r, start + i) };
+            for i in 0..n {
+                (maxima[i], sums[i]) = (acc(i).max, acc(i).sum);
+            }
+            // What several rows have as their largest element costs one more exponential for all of them.
+            by_rows!(rows, start..start + n, 8, |r, K| {
+                for i in 0..n {
+                    let max = (0..K).fold(maxima[i], |max, k| larger(max, at(r + k, i)));
+                    sums[i] *= scale(maxima[i], max).wide();
+                    maxima[i] = max;
+                }
+                terms.fill(<T as Term>::ZERO);
+                for k in 0..K {
+                    for i in 0..n {
+                        terms[i] = terms[i] + scale(at(r + k, i), maxima[i]);
+                    }
+                }
+                for i in 0..n {
+                    sums[i] += terms[i].wide();
+                }
+            });
+            for i in 0..n {
+                let (max, sum) = (maxima[i], sums[i]);
+                // SAFETY: as above.
+                unsafe { accs.add(i).write(Exponentials { max, sum }) };
+            }
+        }
+    }
+}
+
+impl<T: Float> Exponentials<T> {
+    /// The logarithm of the sum of exponentials.
+    pub(crate) fn log(self) -> T {
+        let max = self.max.wide();
+        if max.is_infinite() {
+            self.max
+        } else {
+            T::narrow(max + self.sum.ln())
+        }
+    }
+}
+
+/// The logarithm of the sum of exponentials of complex numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct LogSum<T>(Complex<f64>, std::marker::PhantomData<T>);
+
+impl<T: Fractional<Wide = Complex<f64>>> LogSum<T> {
+    pub(crate) fn value(self) -> T::Value {
+        T::narrow(self.0)
+    }
+
+    /// With an imaginary part between −π and π.
+    pub(crate) fn in_one_turn(self) -> T::Value {
+        let (sin, cos) = self.0.im.sin_cos();
+        T::narrow(Complex::new(self.0.re, sin.atan2(cos)))
+    }
+}
+
+impl<T: Fractional<Wide = Complex<f64>>> Accumulator for LogSum<T> {
+    type Input = T;
+    const EMPTY: Self = LogSum(
+        Complex::new(f64::NEG_INFINITY, 0.0),
+        std::marker::PhantomData,
+    );
+    #[inline(always)]
+    fn with(self, x: T::Value, number: f64) -> Self {
+        self.then(LogSum(T::wide(x), self.1), number)
+    }
+    /// `log(e^a + e^b) = a + log(1 + e^(b - a))` for the larger `a`.
+    fn then(self, later: Self, _: f64) -> Self {
+        let (mut a, mut b) = (self.0, later.0);
+        if a.re < b.re {
+            (a, b) = (b, a);
+        }
+        let sum = if a.is_nan() || b.is_nan() {
+            Complex::new(f64::NAN, f64::NAN)
+        } else if b.re == f64::NEG_INFINITY {
+            a
+        } else if b.re == f64::INFINITY {
+            (a.exp() + b.exp()).ln()
+        } else {
+            a + (Complex::<f64>::ONE + (b - a).exp()).ln()
+        };
+        LogSum(sum, self.1)
+    }
+}
