@@ -41,9 +41,23 @@ impl<T: Ordered, const MAX: bool> Accumulator for Extreme<T, MAX> {
             }
             i += LANES * NEAR;
         }
-        // The lanes may hold elements of a group with NaN already, which comes next and outdoes them.
-        let best = lanes.into_iter().reduce(Self::further);
-        let best = Extreme(best.unwrap_or(Self::EMPTY.0));
+        // The lanes may hold elements of a group with NaN already: it comes next, and outdoes them.
+        let mut best = Self::EMPTY;
+        if i > 0 {
+            best.0 = lanes.into_iter().fold(best.0, Self::further);
+        }
+        if i + LANES > len {
+            return (i..len).fold(best, |best, i| best.with(at(i), 0.0));
+        }
+        let mut lanes = [best; LANES];
+        while i + LANES <= len {
+            #[allow(clippy::needless_range_loop)]
+            for l in 0..LANES {
+                lanes[l] = lanes[l].with(at(i + l), 0.0);
+            }
+            i += LANES;
+        }
+        let best = lanes.into_iter().fold(best, |a, b| a.then(b, 0.0));
         (i..len).fold(best, |best, i| best.with(at(i), 0.0))
     }
     #[inline(always)]

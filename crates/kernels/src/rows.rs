@@ -169,8 +169,11 @@ impl RowKernel {
         let (len, width) = (line.numel(), self.dtype.size());
         let first_input = self.writes as usize;
         let (inner, next) = (line.inner(), starts.inner());
-        let [along, across] = [inner, next].map(|dim| dim.strides[first_input].unsigned_abs());
-        if len == 0 || len * width > LONGEST || (next.size >= 4 && across < along) {
+        let lies_across = |k: usize| {
+            let [along, across] = [inner, next].map(|dim| dim.strides[k].unsigned_abs());
+            next.size >= 4 && 0 < across && across < along
+        };
+        if len == 0 || len * width > LONGEST || (first_input..self.rows).any(lies_across) {
             return false;
         }
         let is_dense = |k: usize| {
@@ -217,7 +220,7 @@ impl Work<'_> {
         // Where the row began that each stage holds.
         let mut held: [Option<isize>; MOST_ROWS] = [None; MOST_ROWS];
         let mut operands: [Operand; MOST_ROWS] = std::array::from_fn(|k| {
-            let (own, plan) = (self.dtypes[k], self.line_of(k));
+            let (own, plan) = (self.dtypes[k], self.line.select([k]));
             let [from, to] = match k == 0 && kernel.writes {
                 true => [kernel.dtype, own],
                 false => [own, kernel.dtype],
@@ -272,11 +275,6 @@ impl Work<'_> {
         if self.streams {
             stream::fence();
         }
-    }
-
-    /// The walk of operand `k` along a row.
-    fn line_of(&self, k: usize) -> Plan<1> {
-        self.line.select([k])
     }
 }
 

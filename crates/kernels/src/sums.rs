@@ -100,7 +100,8 @@ pub(crate) fn sums_of<R: Term, S: Term>(
         }
         i += LANES;
     }
-    let mut half = LANES / 2;
+    // Short runs fill no lanes.
+    let mut half = if i > 0 { LANES / 2 } else { 0 };
     while half > 0 {
         for l in 0..half {
             a[l] = a[l].plus(a[l + half]);

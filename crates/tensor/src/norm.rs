@@ -5,7 +5,7 @@ use crate::elementwise::other_device;
 use crate::reduce::{Reduce, check_fractional, listed};
 use crate::softmax::accurate;
 use crate::target::Target;
-use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View, write};
+use crate::{BinaryOp, Call, Compute, Op, UnaryOp, View};
 use osteon_kernels::{ReduceOp, RowOp};
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, elementwise_output,
@@ -21,15 +21,6 @@ pub struct Affine<'a> {
     pub bias: Option<&'a View>,
 }
 
-/// The running statistics of [`View::batch_norm`].
-#[derive(Clone, Copy, Debug)]
-pub struct Running<'a> {
-    /// The mean of each channel.
-    pub mean: &'a View,
-    /// The variance of each channel.
-    pub var: &'a View,
-}
-
 /// What a normalisation gives: its result, and the statistics that it divided by, of the shape that broadcasts to that of
 /// the elements as they were grouped.
 #[derive(Clone, Debug)]
@@ -42,13 +33,13 @@ pub struct Normalized {
     pub scale: Option<View>,
 }
 
-fn shape_error(op: &'static str, message: String) -> Error {
+pub(crate) fn shape_error(op: &'static str, message: String) -> Error {
     Error::new(Kind::Shape, message).op(op)
 }
 
 /// A number for each channel as one for each element of an image: dims of size 1 follow.
 #[track_caller]
-fn column(view: &View, sizes: &[isize], rank: usize) -> Result<View> {
+pub(crate) fn column(view: &View, sizes: &[isize], rank: usize) -> Result<View> {
     let mut shape: SmallVec<[isize; 8]> = SmallVec::from_slice(sizes);
     shape.resize(rank, 1);
     view.view(&shape)
@@ -83,7 +74,7 @@ pub(crate) fn binary<'a>(
 
 /// `1 / sqrt(var + eps)`.
 #[track_caller]
-fn inverse_root(name: &'static str, var: &View, eps: f64) -> Result<View> {
+pub(crate) fn inverse_root(name: &'static str, var: &View, eps: f64) -> Result<View> {
     let sum = binary(name, BinaryOp::Add, var, eps)?;
     let (op, args) = (Op::Unary(UnaryOp::Rsqrt), [Arg::View(&sum)]);
     Call {
@@ -153,7 +144,7 @@ impl View {
 
     /// `(x - mean) · scale · weight + bias` in a storage of its own.
     #[track_caller]
-    fn normalized(
+    pub(crate) fn normalized(
         &self,
         name: &'static str,
         layout: Layout,
@@ -171,7 +162,7 @@ impl View {
     }
 
     #[track_caller]
-    fn normalize_into(
+    pub(crate) fn normalize_into(
         &self,
         name: &'static str,
         out: &View,
@@ -210,7 +201,7 @@ impl View {
     }
 
     /// The layout that normalisations of images keep: channels last where the input is so, else row-major.
-    fn image_layout(&self, name: &'static str) -> Result<Layout> {
+    pub(crate) fn image_layout(&self, name: &'static str) -> Result<Layout> {
         let format = match self.layout().is_channels_last() {
             true => MemoryFormat::ChannelsLast,
             false => MemoryFormat::Contiguous,
@@ -301,85 +292,6 @@ impl View {
         })
     }
 
-    /// Elements less the mean of their channel (dim 1), divided by the root of its variance and `eps`. With `training` both are of
-    /// these elements, and go into the running ones with weight `momentum`; else they are the running ones.
-    ///
-    /// # Errors
-    /// Fewer than two dims; no running statistics where they are needed; statistics, a weight or bias that are not one number
-    /// for each channel; one element for each channel in training; a dtype without fractions; out of memory.
-    #[track_caller]
-    pub fn batch_norm(
-        &self,
-        running: Option<Running<'_>>,
-        affine: Affine<'_>,
-        training: bool,
-        momentum: f64,
-        eps: f64,
-    ) -> Result<Normalized> {
-        let name = "batch_norm";
-        check_real(self, name)?;
-        if self.numel() == 0 {
-            if let Some(&channels) = self.shape().get(1) {
-                self.check_affine(name, affine, &[channels])?;
-            }
-            let layout = self
-                .layout()
-                .like(MemoryFormat::Preserve)
-                .map_err(|e| e.op(name))?;
-            return Ok(Normalized {
-                out: View::alloc(layout, self.dtype(), &self.device(), name)?,
-                mean: None,
-                scale: None,
-            });
-        }
-        let channels = self.channels(name)?;
-        self.check_affine(name, affine, &[channels])?;
-        self.check_running(name, running, channels, training)?;
-        let column = |view: &View| column(view, &[channels as isize], self.dim() - 1);
-        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
-        let (weight, bias) = (weight?, bias?);
-        let affine = Affine {
-            weight: weight.as_ref(),
-            bias: bias.as_ref(),
-        };
-        let layout = self.image_layout(name)?;
-        if !training {
-            return self.by_running(name, layout, running, affine, eps);
-        }
-        let count = self.numel() / channels;
-        if count == 1 {
-            return Err(shape_error(
-                name,
-                format!(
-                    "expected more than one value for each channel in training, got shape {:?}",
-                    self.shape()
-                ),
-            ));
-        }
-        let dims: Dims = (0..self.dim()).filter(|&d| d != 1).collect();
-        let dims: Vec<isize> = dims.iter().map(|&d| d as isize).collect();
-        let dtype = self.dtype();
-        let how = Reduce {
-            to: Target::fresh(name),
-            op: ReduceOp::Var,
-            dims: &dims,
-            keepdim: false,
-            dtype,
-            number: 0.0,
-        };
-        let (var, mean) = how.both(self, [accurate(dtype); 2])?;
-        let scale = column(&inverse_root(name, &var, eps)?)?;
-        let center = column(&mean)?;
-        let normalized = self.normalized(name, layout, Some(center), scale, affine)?;
-        if let Some(running) = running {
-            // The running variance is that of a sample.
-            let n = count as f64;
-            follow(name, running.mean, &mean, momentum, 1.0)?;
-            follow(name, running.var, &var, momentum, n / (n - 1.0))?;
-        }
-        Ok(normalized)
-    }
-
     /// [`View::layer_norm`] over all dims but the first, for each of several groups of channels (dim 1), and with a weight and bias
     /// for each channel.
     ///
@@ -429,115 +341,6 @@ impl View {
         })
     }
 
-    /// [`View::batch_norm`] of each first index on its own. With `training` by its own statistics, whose means over the first dim
-    /// go into the running ones. The result is contiguous.
-    ///
-    /// # Errors
-    /// Fewer than three dims; one element for each channel in training; as [`View::batch_norm`].
-    #[track_caller]
-    pub fn instance_norm(
-        &self,
-        running: Option<Running<'_>>,
-        affine: Affine<'_>,
-        training: bool,
-        momentum: f64,
-        eps: f64,
-    ) -> Result<Normalized> {
-        let name = "instance_norm";
-        check_real(self, name)?;
-        let channels = self.channels(name)?;
-        self.check_affine(name, affine, &[channels])?;
-        self.check_running(name, running, channels, training)?;
-        let column = |view: &View| column(view, &[channels as isize], self.dim() - 1);
-        let [weight, bias] = [affine.weight, affine.bias].map(|v| v.map(column).transpose());
-        let (weight, bias) = (weight?, bias?);
-        let affine = Affine {
-            weight: weight.as_ref(),
-            bias: bias.as_ref(),
-        };
-        let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
-        if !training {
-            return self.by_running(name, layout, running, affine, eps);
-        }
-        let count = self.shape()[2..].iter().product::<usize>();
-        if count == 1 {
-            return Err(shape_error(
-                name,
-                format!(
-                    "expected more than one element for each channel, got shape {:?}",
-                    self.shape()
-                ),
-            ));
-        }
-        let dims: Vec<isize> = (2..self.dim() as isize).collect();
-        let how = Reduce {
-            to: Target::fresh(name),
-            op: ReduceOp::Var,
-            dims: &dims,
-            keepdim: true,
-            dtype: self.dtype(),
-            number: 0.0,
-        };
-        let (var, mean) = how.both(self, [accurate(self.dtype()); 2])?;
-        let updates = match running.filter(|_| self.numel() > 0) {
-            None => None,
-            Some(running) => {
-                let each = |v: &View| v.mean(&[0], false, None)?.view(&[channels as isize]);
-                Some((running, each(&mean)?, each(&var)?))
-            }
-        };
-        let scale = inverse_root(name, &var, eps)?;
-        let normalized = self.normalized(name, layout, Some(mean), scale, affine)?;
-        if let Some((running, mean, var)) = updates {
-            let n = count as f64;
-            follow(name, running.mean, &mean, momentum, 1.0)?;
-            follow(name, running.var, &var, momentum, n / (n - 1.0))?;
-        }
-        Ok(normalized)
-    }
-
-    /// Checks that running statistics are numbers for each channel, and may be written in training.
-    fn check_running(
-        &self,
-        name: &'static str,
-        running: Option<Running<'_>>,
-        channels: usize,
-        training: bool,
-    ) -> Result<()> {
-        let Some(Running { mean, var }) = running else {
-            return Ok(());
-        };
-        let both = Affine {
-            weight: Some(mean),
-            bias: Some(var),
-        };
-        self.check_affine(name, both, &[channels])?;
-        if training {
-            write::check_itself(mean, name)?;
-            write::check_itself(var, name)?;
-        }
-        Ok(())
-    }
-
-    /// Normalised by running statistics.
-    #[track_caller]
-    fn by_running(
-        &self,
-        name: &'static str,
-        layout: Layout,
-        running: Option<Running<'_>>,
-        affine: Affine<'_>,
-        eps: f64,
-    ) -> Result<Normalized> {
-        let Some(Running { mean, var }) = running else {
-            let message = "running statistics are needed outside training";
-            return Err(Error::new(Kind::Value, message).op(name));
-        };
-        let column = |view: &View| column(view, &[view.numel() as isize], self.dim() - 1);
-        let scale = column(&inverse_root(name, &in_accurate(var)?, eps)?)?;
-        self.normalized(name, layout, Some(column(mean)?), scale, affine)
-    }
-
     /// The last dims, whose sizes these are.
     fn last_dims(&self, name: &'static str, shape: &[usize]) -> Result<Vec<isize>> {
         if shape.is_empty() || !self.shape().ends_with(shape) {
@@ -555,7 +358,7 @@ impl View {
     }
 
     /// The size of dim 1.
-    fn channels(&self, name: &'static str) -> Result<usize> {
+    pub(crate) fn channels(&self, name: &'static str) -> Result<usize> {
         match self.shape() {
             [_, channels, ..] => Ok(*channels),
             shape => Err(shape_error(
@@ -566,7 +369,12 @@ impl View {
     }
 
     /// Checks the shape, dtype and device of weight and bias: they may be wider than half precision.
-    fn check_affine(&self, name: &'static str, affine: Affine<'_>, shape: &[usize]) -> Result<()> {
+    pub(crate) fn check_affine(
+        &self,
+        name: &'static str,
+        affine: Affine<'_>,
+        shape: &[usize],
+    ) -> Result<()> {
         for view in [affine.weight, affine.bias].into_iter().flatten() {
             if view.device() != self.device() {
                 return Err(other_device(self.device(), view.device()).op(name));
@@ -605,47 +413,10 @@ pub fn rms_eps(dtype: DType) -> f64 {
 }
 
 /// Checks that a dtype is a float.
-fn check_real(x: &View, name: &'static str) -> Result<()> {
+pub(crate) fn check_real(x: &View, name: &'static str) -> Result<()> {
     check_fractional(x.dtype(), name)?;
     if x.dtype().is_complex() {
         return Err(Error::new(Kind::DType, "not defined for complex numbers").op(name));
     }
     Ok(())
-}
-
-/// Statistics in the dtype that they are kept in.
-#[track_caller]
-fn in_accurate(view: &View) -> Result<View> {
-    view.to_dtype(accurate(view.dtype()))
-}
-
-/// `running = (1 - momentum) · running + momentum · factor · now`.
-#[track_caller]
-fn follow(
-    name: &'static str,
-    running: &View,
-    now: &View,
-    momentum: f64,
-    factor: f64,
-) -> Result<()> {
-    let call = |op: BinaryOp, args: &[Arg<'_>; 2], numbers: &[Scalar]| {
-        Call {
-            name,
-            op: Op::Binary(op),
-            compute: Compute::Promoted,
-            args,
-            numbers,
-        }
-        .in_place(running)
-    };
-    call(
-        BinaryOp::Mul,
-        &[running.into(), (1.0 - momentum).into()],
-        &[],
-    )?;
-    call(
-        BinaryOp::AddScaled,
-        &[running.into(), now.into()],
-        &[Scalar::Float(momentum * factor)],
-    )
 }
