@@ -84,8 +84,9 @@ impl<T: Float> Accumulator for Exponentials<T> {
             let n = COLUMNS.min(len - start);
             let (maxima, terms, sums) = (&mut maxima[..n], &mut terms[..n], &mut sums[..n]);
             let accs = accs.wrapping_add(start);
-            // SAFETY: for both: the caller's contract: `start + i < len`.
+            // SAFETY: the caller's contract: `start + i < len`.
             let acc = |i: usize| unsafe { accs.add(i).read() };
+            // SAFETY: as above.
             let at = |r: usize, i: usize| unsafe { rows.get::<T>(r, start + i) };
             for i in 0..n {
                 (maxima[i], sums[i]) = (acc(i).max, acc(i).sum);

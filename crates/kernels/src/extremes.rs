@@ -172,8 +172,9 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
             let n = COLUMNS.min(len - start);
             let (values, places) = (&mut values[..n], &mut places[..n]);
             let accs = accs.wrapping_add(start);
-            // SAFETY: for both: the caller's contract: `start + i < len`.
+            // SAFETY: the caller's contract: `start + i < len`.
             let acc = |i: usize| unsafe { accs.add(i).read() };
+            // SAFETY: as above.
             let at = |r: usize, i: usize| unsafe { rows.get::<T>(r, start + i) };
             let before = acc(0).len;
             // Something has to be first: the least of all numbers would outdo nothing.

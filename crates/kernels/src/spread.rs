@@ -109,8 +109,9 @@ impl<T: Fractional> Accumulator for Spread<T> {
             let n = COLUMNS.min(len - start);
             let (centers, sums, squares) = (&mut centers[..n], &mut sums[..n], &mut squares[..n]);
             let accs = accs.wrapping_add(start);
-            // SAFETY: for both: the caller's contract: `start + i < len`.
+            // SAFETY: the caller's contract: `start + i < len`.
             let acc = |i: usize| unsafe { accs.add(i).read() };
+            // SAFETY: as above.
             let at = |r: usize, i: usize| T::wide(unsafe { rows.get::<T>(r, start + i) });
             let is_first = acc(0).count == 0.0;
             for (i, center) in centers.iter_mut().enumerate() {
