@@ -16,8 +16,8 @@ pub(crate) trait Sum: Factor<Sum = Self> {
 }
 
 /// An element and what its products are summed in: `float32` for half precision, `complex128` for complex numbers (their
-/// parts may cancel), and integers of 32 or 64 bits without
-/// regard to sign, since products that wrap have the same low bits whatever the width and sign.
+/// parts may cancel), and integers of 32 or 64 bits without regard to sign, since products that wrap have the same low bits
+/// whatever the width and sign.
 pub(crate) trait Factor: Convert {
     type Sum: Sum;
 }
@@ -108,6 +108,6 @@ pub(crate) unsafe fn pack<T: Factor>(
 pub(crate) fn is_dense<T: Element>(positions: &[isize]) -> bool {
     let size = size_of::<T>() as isize;
     // Without a branch for each, it takes a fraction of the time.
-    let differ = |w: &[isize]| w[1] - w[0] ^ size;
+    let differ = |w: &[isize]| (w[1] - w[0]) ^ size;
     positions.windows(2).fold(0, |all, w| all | differ(w)) == 0
 }

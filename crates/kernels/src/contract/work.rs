@@ -309,7 +309,7 @@ impl Worker<'_> {
                         let to = dst.offset(rows[0] + cols[0]);
                         let how = match first {
                             true if blocking.stream
-                                && (to as usize | stride as usize) % 64 == 0 =>
+                                && (to as usize | stride as usize).is_multiple_of(64) =>
                             {
                                 Store::Stream
                             }

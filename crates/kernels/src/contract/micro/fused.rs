@@ -7,6 +7,7 @@ use crate::simd::Level;
 use num_complex::Complex;
 use std::any::TypeId;
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 macro_rules! fused {
     ($name:ident, $features:literal, $sum:ty, $packed:ty, $lanes:literal,
@@ -115,7 +116,7 @@ fma_pd256 = |s, a, b| _mm256_fmadd_pd(a, b, s) }
 operands! { "avx512f,avx512bf16", i32, __m512i, __m512,
 splat_pairs = |p: *const i32| _mm512_set1_epi32(*p), load_pairs = |p: *const i32| _mm512_loadu_si512(p.cast()),
 // SAFETY: both are 64 bytes.
-fma_pairs = |s, a: __m512i, b: __m512i| unsafe { _mm512_dpbf16_ps(s, std::mem::transmute::<__m512i, __m512bh>(a), std::mem::transmute::<__m512i, __m512bh>(b)) } }
+fma_pairs = |s, a, b| unsafe { _mm512_dpbf16_ps(s, transmute::<__m512i, __m512bh>(a), transmute::<__m512i, __m512bh>(b)) } }
 
 fused! { single_512, "avx512f", f32, f32, 16, _mm512_setzero_ps splat_ps512 load_ps512 fma_ps512,
 _mm512_loadu_ps _mm512_storeu_ps _mm512_stream_ps _mm512_add_ps }

@@ -415,10 +415,10 @@ impl Part<'_> {
             let mut rows = [_mm512_setzero_si512(); 16];
             // SAFETY: the caller's contract.
             unsafe {
-                for i in 0..S::LANES {
+                for (i, row) in rows.iter_mut().enumerate().take(S::LANES) {
                     if i < count {
                         let from = ptr.offset(*self.lanes.get_unchecked(i));
-                        rows[i] = if dense {
+                        *row = if dense {
                             S::load(from.offset(steps[0]), steps.len())
                         } else {
                             S::gather(from, steps)
@@ -430,9 +430,9 @@ impl Part<'_> {
                 } else {
                     transpose_doubles(rows)
                 };
-                for i in 0..S::LANES {
+                for (i, step) in steps.into_iter().enumerate().take(S::LANES) {
                     if i < left {
-                        self.put(p + i, packed, steps[i]);
+                        self.put(p + i, packed, step);
                     }
                 }
             }
