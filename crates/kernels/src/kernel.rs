@@ -71,6 +71,11 @@ const SHORT: usize = 16;
 /// The same where operands of each run pass through blocks of their own.
 const SHORT_STAGED: usize = 96;
 
+/// Elements of several inputs whose results go past the caches at a time. Reads come to a halt while
+/// a long block of results leaves: with blocks so short, and the next part asked for before, sums of
+/// 64 MiB take a fifth less time. With one input, longer ones are as good.
+const STREAMED: usize = 256;
+
 /// An elementwise loop, looked up for an operation and a dtype: operand 0 is the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<const N: usize> {
@@ -342,8 +347,10 @@ impl<'a, const N: usize> Walk<'a, N> {
             // SAFETY: the caller's contract; the run is as the loop wants it.
             return unsafe { body(ptrs, len, params) };
         }
-        for start in (0..len).step_by(BLOCK) {
-            let part = BLOCK.min(len - start);
+        let several = self.streams && N > 2;
+        let step = if several { STREAMED } else { BLOCK };
+        for start in (0..len).step_by(step) {
+            let part = step.min(len - start);
             let at = |k: usize| ptrs[k].wrapping_offset(start as isize * steps[k]);
             let mut from = [at(0); N];
             // SAFETY: the caller's contract; a block holds the elements of a part.
@@ -355,20 +362,36 @@ impl<'a, const N: usize> Walk<'a, N> {
                         self.forms[k].load(at(k), steps[k], part, &mut staging[k], scratch)
                     };
                 }
-                let direct =
-                    !self.is_staged && (steps[0] == self.forms[0].width as isize || part == 1);
-                if direct {
+                let is_dense = steps[0] == self.forms[0].width as isize || part == 1;
+                if is_dense && !self.is_staged {
                     body(from, part, params);
                     continue;
                 }
                 let block = staging[0].block();
                 from[0] = block.ptr();
                 body(from, part, params);
-                let results = self.forms[0].finish(part, block, scratch);
+                let to = (is_dense && !self.streams).then(|| at(0));
+                let results = self.forms[0].finish(part, block, scratch, to);
+                if several {
+                    self.prefetch(at, steps, part);
+                }
                 if self.streams {
                     stream::store(at(0), results, part * self.forms[0].width);
-                } else {
+                } else if to != Some(results) {
                     self.forms[0].store(at(0), steps[0], results, part);
+                }
+            }
+        }
+    }
+
+    /// Asks for the part of the inputs after this one.
+    #[inline(always)]
+    fn prefetch(&self, at: impl Fn(usize) -> *mut u8, steps: [isize; N], part: usize) {
+        for (k, (form, step)) in self.forms.iter().zip(steps).enumerate().skip(1) {
+            if step == form.width as isize {
+                let next = at(k).wrapping_add(part * form.width);
+                for line in (0..part * form.width).step_by(stream::LINE) {
+                    stream::prefetch(next.wrapping_add(line));
                 }
             }
         }

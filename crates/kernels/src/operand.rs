@@ -160,21 +160,30 @@ impl Form {
         from
     }
 
-    /// A block of results of the loop as elements of the destination: in one of the two blocks.
+    /// A block of results of the loop as elements of the destination: at `to`, where they are
+    /// converted and it is given, else in one of the two blocks.
     ///
     /// # Safety
-    /// The block holds `len` results.
+    /// The block holds `len` results; as many elements may be written at `to`.
     pub(crate) unsafe fn finish(
         &self,
         len: usize,
         block: &mut Block,
         scratch: &mut Block,
+        to: Option<*mut u8>,
     ) -> *mut u8 {
-        let (mut from, mut to) = (block.ptr(), scratch.ptr());
-        for step in [self.first, self.convert].into_iter().flatten() {
-            // SAFETY: one block holds the results; as many elements fit the other.
-            unsafe { step([to, from], len, &Params::NONE) };
-            (from, to) = (to, from);
+        let (mut from, mut free) = (block.ptr(), scratch.ptr());
+        // SAFETY: one block holds the results; as many elements fit the other, and `to`.
+        unsafe {
+            if let Some(first) = self.first {
+                first([free, from], len, &Params::NONE);
+                (from, free) = (free, from);
+            }
+            if let Some(convert) = self.convert {
+                let to = to.unwrap_or(free);
+                convert([to, from], len, &Params::NONE);
+                from = to;
+            }
         }
         from
     }
@@ -334,7 +343,7 @@ impl Operand {
     /// The block holds the part's results, and its positions may be written.
     pub(crate) unsafe fn store(&self, part: &Range<usize>, block: &mut Block, scratch: &mut Block) {
         // SAFETY: the caller's contract.
-        let mut from = unsafe { self.form.finish(part.len(), block, scratch) };
+        let mut from = unsafe { self.form.finish(part.len(), block, scratch, None) };
         self.plan
             .for_each_run_in(part.clone(), |[offset], len, [stride]| {
                 // SAFETY: the run's positions; the block holds the rest of the part.
