@@ -320,6 +320,9 @@ impl<'a, const N: usize> Walk<'a, N> {
     ///
     /// # Safety
     /// As [`Walk::part`].
+    // Not inlined, as all that have blocks: 28 pages of stack are touched on entry, which takes a tiny operation as long as
+    // all else here.
+    #[inline(never)]
     unsafe fn runs(&self, range: Range<usize>) {
         let mut blocks = [const { Block::NEW }; N];
         let mut staging = blocks.each_mut().map(Staging::new);
@@ -401,6 +404,7 @@ impl<'a, const N: usize> Walk<'a, N> {
     ///
     /// # Safety
     /// As [`Walk::part`].
+    #[inline(never)]
     unsafe fn tiles(&self, tiles: &Tiles<N>, range: Range<usize>) {
         let mut turned = [const { Block::NEW }; N];
         let mut blocks = [const { Block::NEW }; N];
@@ -436,6 +440,7 @@ impl<'a, const N: usize> Walk<'a, N> {
     ///
     /// # Safety
     /// As [`Walk::part`].
+    #[inline(never)]
     unsafe fn blocks(&self, range: Range<usize>) {
         let operands: [Operand; N] = std::array::from_fn(|k| {
             Operand::new(self.ptrs[k], self.plan.select([k]), self.forms[k].clone())
