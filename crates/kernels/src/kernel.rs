@@ -320,8 +320,7 @@ impl<'a, const N: usize> Walk<'a, N> {
     ///
     /// # Safety
     /// As [`Walk::part`].
-    // Not inlined, as all that have blocks: 28 pages of stack are touched on entry, which takes a tiny operation as long as
-    // all else here.
+    // Not inlined, as all that have blocks: their pages of stack are touched on entry, 28 for three operands.
     #[inline(never)]
     unsafe fn runs(&self, range: Range<usize>) {
         let mut blocks = [const { Block::NEW }; N];

@@ -246,9 +246,7 @@ impl State {
         self.spool_segments();
     }
 
-    // Inlined, so that the block goes from the pool into the storage in registers: through memory, its parts are stored
-    // one by one and loaded together, which takes the CPU longer than all else here.
-    #[inline(always)]
+    #[inline]
     fn take(&mut self, storage: &Inner, nbytes: usize) -> Result<(*mut u8, Owner), Box<Report>> {
         if nbytes == 0 {
             return Ok((ptr::null_mut(), Owner::Nothing));

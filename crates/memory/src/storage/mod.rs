@@ -47,19 +47,17 @@ pub struct Storage(Handle<Inner>);
 /// - **S3** `ptr`, `nbytes` and `owner` change only in [`Storage::grow`], which holds the storage as a
 ///   writing operation and the device's lock.
 /// - **S4** `owner` is touched under the device's lock only.
-// In this order, the owner last: a new storage has none, and bytes that are left as they are between others are copied
-// with these at twice the price.
-#[repr(C)]
 pub(crate) struct Inner {
     refs: Refs,
     links: Links<Inner>,
     id: u64,
+    device: Device,
     origin: Origin,
     scope: ScopeId,
-    device: Device,
     read_only: bool,
     ptr: AtomicPtr<u8>,
     nbytes: AtomicUsize,
+    owner: UnsafeCell<Owner>,
     version: AtomicU64,
     /// The time of the last event.
     clock: AtomicU64,
@@ -67,7 +65,6 @@ pub(crate) struct Inner {
     copied: [AtomicU64; 2],
     access: Access,
     pub(crate) watch: SpinLock<Watch>,
-    owner: UnsafeCell<Owner>,
 }
 
 // SAFETY: the raw pointer is S1's, the list links and `owner` are touched under the device's lock alone (S4),
