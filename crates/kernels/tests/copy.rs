@@ -130,6 +130,14 @@ fn large_copies() {
                 check_copy(&[a, b, c], &rows, &layout(&[a, b, c], &strides), width);
             }
         }
+        // Few channels that come together, and part again.
+        for channels in [2, 3, 5, 15, 17] {
+            let shape = [70, 90, channels];
+            let together = layout(&shape, &[90 * channels, channels, 1]);
+            let apart = layout(&shape, &[90, 1, 70 * 90]);
+            check_copy(&shape, &together, &apart, width);
+            check_copy(&shape, &apart, &together, width);
+        }
         check_copy(
             &[500, 400],
             &layout(&[500, 400], &[800, 2]),

@@ -87,25 +87,28 @@ struct Stage(MaybeUninit<[u8; STAGE]>);
 impl Task {
     fn new(plan: &Plan<2>, dim: usize, at: Pointers, width: usize) -> Task {
         let (cols, rows) = (plan.dims()[0], plan.dims()[dim]);
-        let (dense, least) = (width as isize, least(width));
+        let (dense, least, line) = (width as isize, least(width), LINE / width);
         let turned = (cols.strides[0], rows.strides[1]) == (dense, dense)
             && rows.size.min(cols.size) >= least;
         // Lines of many rows at once compete for the same few places of a cache: it holds less of them than of a run.
-        let streamed = turned && stream::pays(2 * plan.numel() * width);
+        let packed = cols.strides[0] == dense && rows.strides[0] == (cols.size * width) as isize;
+        let narrow = cols.size <= line;
+        let streamed = (turned || narrow && packed) && stream::pays(2 * plan.numel() * width);
         // Whether all rows of the destination begin on a line.
         let first = at.dst as isize + plan.offsets()[0];
         let starts = plan.dims()[1..]
             .iter()
             .fold(first, |bits, d| bits | d.strides[0]);
         let aligned = starts % LINE as isize == 0;
-        let line = LINE / width;
         let block = match () {
             // A line of each column is read as a whole; a row is written in whole lines, or in so many that those
             // at its ends count for little.
-            () if streamed && !aligned => [line, (STAGE / (line + least) - LINE) / width - least],
+            () if turned && streamed && !aligned => {
+                [line, (STAGE / (line + least) - LINE) / width - least]
+            }
             () if turned => [line, 2 * line],
             // Long loops along either side.
-            () if cols.size <= line => [64 * line, line],
+            () if narrow => [STAGE / 2 / (cols.size * width), line],
             () => [line, 16 * line],
         };
         Task {
@@ -212,9 +215,22 @@ impl Task {
                     row: from_col,
                 },
             );
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller's contract; a block fits the stage, and is one run of the destination if it is streamed.
             unsafe {
-                if rows > cols {
+                if self.streamed {
+                    let staged = stage.0.as_mut_ptr().cast::<u8>();
+                    move_rows(
+                        Side {
+                            at: staged,
+                            ..to_cols
+                        },
+                        from_cols,
+                        rows,
+                        cols,
+                        width,
+                    );
+                    stream::store(to, staged, rows * cols * width);
+                } else if rows > cols {
                     move_rows(to_cols, from_cols, rows, cols, width);
                 } else {
                     move_rows(to_cols.turned(), from_cols.turned(), cols, rows, width);
