@@ -18,16 +18,16 @@ pub(crate) struct Exponentials<T> {
 /// Exponentials that are computed together.
 const TOGETHER: usize = 128;
 
-/// What a sum is of, once `max` is the largest element. Where nothing is above minus infinity, nothing adds up: e^(-inf -
-/// -inf) would be NaN.
+/// What a sum is of, once `max` is the largest element. Where nothing is above minus infinity, nothing adds up: the distances
+/// are from zero then, because e^(-inf - -inf) would be NaN.
 #[inline(always)]
 pub(crate) fn scale<T: Float>(of: T, max: T) -> T {
-    let e = (of - max).exp();
-    if of == T::LOWEST {
+    let from = if max == T::LOWEST {
         <T as Term>::ZERO
     } else {
-        e
-    }
+        max
+    };
+    (of - from).exp()
 }
 
 #[inline(always)]
