@@ -17,13 +17,13 @@ pub(super) fn of<T: Factor>(level: Level) -> Option<Pack> {
     if level < Level::Avx512 {
         return None;
     }
-    Some(match T::DTYPE {
-        DType::F32 | DType::I32 | DType::U32 => pack::<T, Words>,
-        DType::F64 | DType::I64 | DType::U64 => pack::<T, Doubles>,
-        DType::F16 => pack::<T, Halves>,
-        DType::BF16 => pack::<T, Brains>,
-        _ => return None,
-    })
+    match (size_of::<T>(), size_of::<T::Sum>()) {
+        (4, 4) => Some(pack::<T, Words>),
+        (8, 8) => Some(pack::<T, Doubles>),
+        _ if T::DTYPE == DType::F16 => Some(pack::<T, Halves>),
+        _ if T::DTYPE == DType::BF16 => Some(pack::<T, Brains>),
+        _ => None,
+    }
 }
 
 /// `bfloat16` in pairs of steps, each of which is a word; an odd last step is paired with zeros.
