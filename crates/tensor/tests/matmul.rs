@@ -195,6 +195,20 @@ fn products_larger_than_a_tile() -> Outcome {
 }
 
 #[test]
+fn long_sums_of_few_columns() -> Outcome {
+    for (n, columns) in [(200_000, 1), (100_003, 2), (70_000, 65)] {
+        let ones = |shape: &[usize]| View::ones(shape, DType::F32, &Device::cpu());
+        let row = ones(&[n])?;
+        for matrix in [ones(&[n, columns])?, ones(&[columns, n])?.t()?] {
+            let sums = numbers(&row.matmul(&matrix)?);
+            assert_eq!(sums, vec![n as f64; columns]);
+        }
+        assert_eq!(numbers(&row.dot(&row)?), [n as f64]);
+    }
+    Ok(())
+}
+
+#[test]
 fn contractions_are_by_name() -> Outcome {
     let (a, b) = (counted(&[3, 4], DType::I64), counted(&[4, 5], DType::I64));
     let want = numbers(&a.matmul(&b)?);
