@@ -211,22 +211,24 @@ impl Attention {
                     *x = *x * scale;
                 }
                 let step = self.strides[4][1];
-                // SAFETY: the caller's contract: the mask has an element for each key.
                 let at = |j: usize| mask.wrapping_offset(step * j as isize);
                 match self.mask {
                     Some(DType::Bool) => {
                         for (j, x) in row.iter_mut().enumerate() {
+                            // SAFETY: the caller's contract: the mask has an element for each key.
                             let seen = unsafe { at(j).cast::<Bool>().read() }.get();
                             *x = if seen { *x } else { T::LEAST };
                         }
                     }
                     Some(_) if step == size_of::<T>() as isize => {
                         for (j, x) in row.iter_mut().enumerate() {
+                            // SAFETY: as above.
                             *x = *x + unsafe { mask.cast::<T>().add(j).read_unaligned() };
                         }
                     }
                     Some(_) => {
                         for (j, x) in row.iter_mut().enumerate() {
+                            // SAFETY: as above.
                             *x = *x + unsafe { at(j).cast::<T>().read_unaligned() };
                         }
                     }

@@ -160,23 +160,27 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
     let dense = is_dense::<T>(steps);
     let long =
         columns.len() >= RUN && columns.chunk_by(follows::<T>).count() <= columns.len() / RUN;
-    // SAFETY: for all that follows: the caller's contract.
     if long && (steps.len() < LANES || !dense) {
         vectorized(
             #[inline(always)]
             || {
                 let mut to = to;
+                let whole = steps.len() - steps.len() % LINES;
                 for run in columns.chunk_by(follows::<T>) {
                     let line = |p: usize| at(run[0] + steps[p]);
-                    let whole = steps.len() - steps.len() % LINES;
                     for p in (0..whole).step_by(LINES) {
                         let lines = std::array::from_fn(|k| line(p + k));
-                        let factors = std::array::from_fn(|k| unsafe { row.add(p + k).read() });
-                        unsafe { add_lines::<T, LINES>(to, lines, factors, run.len()) };
+                        // SAFETY: the caller's contract, of the lines' elements and of as many sums.
+                        unsafe {
+                            let factors = row.add(p).cast::<[T::Sum; LINES]>().read();
+                            add_lines::<T, LINES>(to, lines, factors, run.len());
+                        }
                     }
                     for p in whole..steps.len() {
-                        let factor = unsafe { row.add(p).read() };
-                        unsafe { add_lines::<T, 1>(to, [line(p)], [factor], run.len()) };
+                        // SAFETY: as above.
+                        unsafe {
+                            add_lines::<T, 1>(to, [line(p)], [row.add(p).read()], run.len());
+                        }
                     }
                     to = to.wrapping_add(run.len());
                 }
@@ -187,37 +191,40 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
     if steps.is_empty() {
         return;
     }
+    // SAFETY: the caller's contract: there is a sum for each column.
+    let add = |j: usize, sum: T::Sum| unsafe { to.add(j).write(to.add(j).read().plus(sum)) };
     if !dense {
         for (j, column) in columns.iter().enumerate() {
-            unsafe {
+            // SAFETY: the caller's contract: the scratch has room for all steps.
+            let [sum] = unsafe {
                 pack::<T>(scratch, 1, matrix, std::slice::from_ref(column), steps);
                 let line = [scratch.cast::<T::Sum>().cast_const()];
-                let [sum] = vectorized(
+                vectorized(
                     #[inline(always)]
                     || dots::<T::Sum, 1>(line, row, steps.len()),
-                );
-                to.add(j).write(to.add(j).read().plus(sum));
-            }
+                )
+            };
+            add(j, sum);
         }
         return;
     }
     vectorized(
         #[inline(always)]
         || {
-            let whole = columns.len() - columns.len() % DOTS;
-            let add = |j: usize, sum: T::Sum| unsafe {
-                to.add(j).write(to.add(j).read().plus(sum));
-            };
-            for j in (0..whole).step_by(DOTS) {
-                let lines = std::array::from_fn(|k| at(columns[j + k] + steps[0]));
+            let (fours, rest) = columns.as_chunks::<DOTS>();
+            for (i, columns) in fours.iter().enumerate() {
+                let lines = columns.map(|column| at(column + steps[0]));
+                // SAFETY: the caller's contract, of dense steps.
                 let sums = unsafe { dots::<T, DOTS>(lines, row, steps.len()) };
                 for (k, sum) in sums.into_iter().enumerate() {
-                    add(j + k, sum);
+                    add(i * DOTS + k, sum);
                 }
             }
-            for j in whole..columns.len() {
-                let [sum] = unsafe { dots::<T, 1>([at(columns[j] + steps[0])], row, steps.len()) };
-                add(j, sum);
+            for (k, column) in rest.iter().enumerate() {
+                let line = [at(column + steps[0])];
+                // SAFETY: as above.
+                let [sum] = unsafe { dots::<T, 1>(line, row, steps.len()) };
+                add(fours.len() * DOTS + k, sum);
             }
         },
     );
