@@ -70,11 +70,17 @@ impl Contraction {
     }
 
     fn with(typed: Typed, dtype: DType, axes: &[Axis], summed: &[Axis]) -> Option<Contraction> {
-        // A dim that one operand lacks is a dim of the other's matrix, not of the batch.
-        let of = |which: fn(&Axis) -> bool| axes.iter().filter(move |a| which(a));
-        let batch = plan([0, 1, 2], of(|a| a.strides[1] != 0 && a.strides[2] != 0));
-        let mut rows = plan([0, 1], of(|a| a.strides[2] == 0));
-        let mut cols = plan([0, 2], of(|a| a.strides[1] == 0 && a.strides[2] != 0));
+        // A dim that one operand lacks is a dim of the other's matrix, not of the batch. One that both lack (a gradient that
+        // was expanded has no strides) joins the columns if there are rows without it: matrices are better than long lines.
+        let of = |lacks: [bool; 2]| {
+            let is = move |a: &&Axis| lacks == [a.strides[1] == 0, a.strides[2] == 0];
+            axes.iter().filter(is)
+        };
+        let has_rows = of([false, true]).any(|a| a.size > 1);
+        let both = |more: bool| of([true, true]).filter(move |_| more);
+        let batch = plan([0, 1, 2], of([false, false]));
+        let mut rows = plan([0, 1], both(!has_rows).chain(of([false, true])));
+        let mut cols = plan([0, 2], both(has_rows).chain(of([true, false])));
         let mut depth = plan([1, 2], summed.iter());
         let mut sides = [1, 2];
         // A tile is written along its columns: that is where the destination is dense, unless they would not fill a vector.
