@@ -4,7 +4,8 @@ use crate::complex::{self, Power, quotient, wide2};
 use crate::convert::Convert;
 use crate::kernel::{Kernel, Loop, Params};
 use crate::lane::{Lane, map2, ops};
-use crate::math::Math;
+use crate::math::{Errors, Exponentials, Float, Inverses, Logarithms, Powers};
+use crate::unary::tanh_argument;
 use half::{bf16, f16};
 use osteon_spec::{Category, DType, Plan};
 
@@ -111,7 +112,7 @@ ops! {
                 0
             }
         };
-        float: |x, y| x.powf(y);
+        float: |x, y| I::pow(x, y);
         complex: |x, y| x.power(y);
     }
     /// The larger one; NaN where either is.
@@ -154,9 +155,9 @@ ops! {
         signed: |x, y| x >> if (y as u64) < Real::BITS as u64 { y } else { Real::BITS as Real - 1 };
     }
     /// The angle of the point (y, x): `atan2(x, y)` with the arguments in this order.
-    Atan2 { float: |x, y| x.atan2(y); }
+    Atan2 { float: |x, y| I::atan2(x, y); }
     /// `sqrt(x² + y²)`.
-    Hypot { float: |x, y| x.hypot(y); }
+    Hypot { float: |x, y| I::hypot(x, y); }
     /// `x` with the sign of `y`.
     Copysign { float: |x, y| x.copysign(y); }
     /// 0 for negative numbers and NaN, 1 for positive ones, and `y` at 0.
@@ -169,7 +170,7 @@ ops! {
     /// `log(e^x + e^y)`, without overflow on the way.
     LogAddExp {
         float: |x, y| {
-            if x.is_infinite() && x == y { x } else { x.max(y) + (-(x - y).abs()).exp().ln_1p() }
+            if x.is_infinite() && x == y { x } else { x.max(y) + I::log1p_of_fraction(I::exp(-(x - y).abs())) }
         };
         complex: |x, y| wide2(x, y, complex::log_add_exp);
     }
@@ -178,17 +179,17 @@ ops! {
         float: |x, y| if x.is_infinite() && x == y {
             x
         } else {
-            x.max(y) + (-(x - y).abs()).exp2().ln_1p() * std::f64::consts::LOG2_E as Real
+            x.max(y) + I::log1p_of_fraction(I::exp2(-(x - y).abs())) * std::f64::consts::LOG2_E as Real
         };
     }
     /// `x · log(y)`; 0 where `x` is 0, but NaN where `y` is NaN.
-    Xlogy { float: |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * Math::ln(y) }; }
+    Xlogy { float: |x, y| if x == 0.0 && !y.is_nan() { 0.0 } else { x * I::ln(y) }; }
     /// The complex number of a real and an imaginary part.
     Complex { float -> Pair: |x, y| crate::Complex::new(x, y); }
     /// The complex number of a magnitude and an angle.
     Polar { float -> Pair: |x, y| crate::Complex::new(x * y.cos(), x * y.sin()); }
     /// The neighbour of `x` towards `y`.
-    NextAfter { float: |x, y| Math::next_toward(x, y); }
+    NextAfter { float: |x, y| Float::next_toward(x, y); }
     /// `(x - y)²`.
     SquaredError { float: |x, y| (x - y) * (x - y); }
     /// `½ (x - y)² / beta` where that is less than `|x - y| - ½ beta`, which it is elsewhere.
@@ -207,16 +208,16 @@ ops! {
     }
     /// `-(y log(x) + (1 - y) log(1 - x))`, with logarithms of -100 at least.
     BinaryCrossEntropy {
-        float: |x, y| (y - 1.0) * (-x).ln_1p().max(-100.0) - y * Math::ln(x).max(-100.0);
+        float: |x, y| (y - 1.0) * I::log1p(-x).max(-100.0) - y * I::ln(x).max(-100.0);
     }
     /// `y (log(y) - x)`, 0 where `y` is.
-    KlDiv { float: |x, y| if y == 0.0 && !x.is_nan() { 0.0 } else { y * (Math::ln(y) - x) }; }
+    KlDiv { float: |x, y| if y == 0.0 && !x.is_nan() { 0.0 } else { y * (I::ln(y) - x) }; }
     /// `e^y (y - x)`.
-    KlDivLog { float: |x, y| Math::exp(y) * (y - x); }
+    KlDivLog { float: |x, y| I::exp(y) * (y - x); }
     /// `x`, times `y` where it is not positive.
     Prelu { float: |x, y| if x > 0.0 { x } else { x * y }; }
     /// `x · sigmoid(y)`.
-    Gate { float: |x, y| x * Math::sigmoid(y); }
+    Gate { float: |x, y| I::gated(x, y); }
     /// The derivative of [`Threshold`](crate::UnaryOp::Threshold), times `g`: `g`, or 0 where `x` is not above the number.
     ThresholdGrad { float: |g, x; p| if x <= p[0] { 0.0 } else { g }; }
     /// The derivative of [`Hardtanh`](crate::UnaryOp::Hardtanh), times `g`: 0 at and beyond the two numbers.
@@ -229,7 +230,7 @@ ops! {
     /// The derivative of [`LeakyRelu`](crate::UnaryOp::LeakyRelu), times `g`.
     LeakyReluGrad { float: |g, x; p| if x > 0.0 { g } else { g * p[0] }; }
     /// The derivative of [`Elu`](crate::UnaryOp::Elu), times `g`.
-    EluGrad { float: |g, x; p| if x <= 0.0 { g * p[2] * p[1] * Math::exp(x * p[2]) } else { g * p[0] }; }
+    EluGrad { float: |g, x; p| if x <= 0.0 { g * p[2] * p[1] * I::exp(x * p[2]) } else { g * p[0] }; }
     /// The same, where `y` is the result.
     EluGradOfResult { float: |g, y; p| if y <= 0.0 { g * p[2] * (y + p[1]) } else { g * p[0] }; }
     /// The derivative of [`Sigmoid`](crate::UnaryOp::Sigmoid), times `g`, where `y` is the result.
@@ -244,24 +245,19 @@ ops! {
     }
     /// The derivative of [`Gelu`](crate::UnaryOp::Gelu), times `g`.
     GeluGrad {
-        float: |g, x| {
-            let below = 0.5 * (1.0 + Math::erf(x * std::f64::consts::FRAC_1_SQRT_2 as Real));
-            let density = Math::exp(-0.5 * x * x) * (0.5 * std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2) as Real;
-            g * (below + x * density)
-        };
+        float: |g, x| g * I::gelu_slope(x);
     }
     /// The derivative of [`GeluTanh`](crate::UnaryOp::GeluTanh), times `g`.
     GeluTanhGrad {
         float: |g, x| {
-            let scale = (2.0 / std::f64::consts::PI).sqrt() as Real;
-            let t = Math::tanh(scale * (x + 0.044715 * x * x * x));
-            let inner = scale * (1.0 + 3.0 * 0.044715 * x * x);
-            g * 0.5 * (1.0 + t + x * (1.0 - t * t) * inner)
+            let s = I::sigmoid(tanh_argument!(x));
+            let slope = (8.0 / std::f64::consts::PI).sqrt() as Real * (1.0 + 3.0 * 0.044715 * x * x);
+            g * (s + x * s * (1.0 - s) * slope)
         };
     }
     /// The derivative of [`Silu`](crate::UnaryOp::Silu), times `g`.
     SiluGrad {
-        float: |g, x| { let s = Math::sigmoid(x); g * s * (1.0 + x * (1.0 - s)) };
+        float: |g, x| { let s = I::sigmoid(x); g * s * (1.0 + x * (1.0 - s)) };
         complex: |g, x| {
             let s = quotient!(Input::from(1.0), (-x).exp() + 1.0);
             g * (s * (x * (-s + 1.0) + 1.0)).conj()
@@ -270,13 +266,13 @@ ops! {
     /// The derivative of [`Mish`](crate::UnaryOp::Mish), times `g`.
     MishGrad {
         float: |g, x| {
-            let t = Math::tanh(Math::exp(x).ln_1p());
-            g * (t + x * Math::sigmoid(x) * (1.0 - t * t))
+            let (factor, slope) = I::mish_factor(x);
+            g * (factor + slope)
         };
     }
     /// The derivative of [`Softplus`](crate::UnaryOp::Softplus), times `g`.
     SoftplusGrad {
-        float: |g, x; p| if x * p[0] > p[1] { g } else { let z = (x * p[0]).exp(); g * z / (z + 1.0) };
+        float: |g, x; p| if x * p[0] > p[1] { g } else { g * I::sigmoid(x * p[0]) };
     }
     /// The derivative of [`Hardswish`](crate::UnaryOp::Hardswish), times `g`.
     HardswishGrad {

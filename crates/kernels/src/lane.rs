@@ -96,6 +96,36 @@ pub(crate) unsafe fn map1<R: Lane, T: Lane>(
     }
 }
 
+/// The loop of a unary operation whose formula does not hold for some rare inputs: those are computed once more, by
+/// another, where there are any.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+#[inline(always)]
+pub(crate) unsafe fn map1_but<T: Lane>(
+    p: [*mut u8; 2],
+    len: usize,
+    f: impl Fn(T::Value) -> T::Value,
+    rare: impl Fn(T::Value) -> bool,
+    otherwise: impl Fn(T::Value) -> T::Value,
+) {
+    // SAFETY: the caller's contract, for `i < len`.
+    let read = |i| unsafe { at::<T>(p[1], i) };
+    // SAFETY: the same.
+    let write = |i, value| unsafe { p[0].cast::<T>().add(i).write_unaligned(T::put(value)) };
+    let mut any = false;
+    for i in 0..len {
+        let x = read(i);
+        any |= rare(x);
+        write(i, f(x));
+    }
+    if any {
+        for i in (0..len).filter(|&i| rare(read(i))) {
+            write(i, otherwise(read(i)));
+        }
+    }
+}
+
 /// The loop of a binary operation.
 ///
 /// # Safety
@@ -235,7 +265,8 @@ pub(crate) mod light {
 /// element: `Name { kind kind: |x, y| expression; kind -> Type: |x; p| expression; }`, or `Name:
 /// light { .. }` for an operation whose loops are worth the variants of [`light`]. The kinds
 /// are the sets of [`with_element!`](crate::with_element); the expression sees values of the
-/// element type `T` (`bool` for `Bool`), and in `p` the operation's numbers of that type. The
+/// element type `T` (`bool` for `Bool`), in `p` the operation's numbers of that type, and as `I` the instructions
+/// ([`Isa`](crate::simd::Isa)) whose [functions](crate::math) it calls. The
 /// result is a `T` unless a type follows the arrow; `Real` is the type of a complex number's parts, `Pair` the complex number of a float.
 macro_rules! ops {
     (
@@ -296,7 +327,7 @@ macro_rules! ops {
         type Output = $crate::lane::ops!(@or $T $($ret)?);
         #[inline(always)]
         #[allow(unused_parens)]
-        fn op(
+        fn op<I: $crate::simd::Isa>(
             $($x: Input,)+
             $p: &[Input; $crate::Params::MAX],
         ) -> <Output as $crate::lane::Lane>::Value {
@@ -306,7 +337,7 @@ macro_rules! ops {
         dtypes[0] = <Output as $crate::Element>::DTYPE;
         $crate::Kernel::new(dtypes, $crate::simd::simd_loop!($n, |p, len, params| {
             let numbers = std::array::from_fn(|i| $crate::lane::Lane::get(params.get::<$T>(i)));
-            let op = move |$($x: Input),+| op($($x,)+ &numbers);
+            let op = move |$($x: Input),+| op::<I>($($x,)+ &numbers);
             $crate::lane::ops!(@call $map $($weight)?; Output, $T; p, len, params, op)
         }))$(.$weight())?
     }};

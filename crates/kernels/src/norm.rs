@@ -1,7 +1,7 @@
 //! Softmax and normalisation of elements, given what a reduction has found out about their neighbours.
 
 use crate::lane::ops;
-use crate::math::Math;
+use crate::math::{Exponentials, Logarithms};
 
 ops! {
     /// A softmax, by the two results of [`ReduceOp::Exponentials`](crate::ReduceOp::Exponentials), or the gradient of its
@@ -11,13 +11,13 @@ ops! {
     pub fn softmax = map3 over 4;
 
     /// `e^(x - max) / sum`.
-    Softmax { float: |x, max, sum| Math::exp(x - max) / sum; }
+    Softmax { float: |x, max, sum| I::exp(x - max) / sum; }
     /// Its logarithm.
-    LogSoftmax { float: |x, max, sum| x - max - Math::ln(sum); }
+    LogSoftmax { float: |x, max, sum| x - max - I::ln(sum); }
     /// `(g - sum) · y`, where the sum is that of `g · y`.
     SoftmaxGradient { float: |g, y, sum| (g - sum) * y; }
     /// `g - e^y · sum`, where the sum is that of `g`.
-    LogSoftmaxGradient { float: |g, y, sum| g - Math::exp(y) * sum; }
+    LogSoftmaxGradient { float: |g, y, sum| g - I::exp(y) * sum; }
 }
 
 ops! {

@@ -23,6 +23,29 @@ pub(crate) enum Level {
     Avx512Bf16,
 }
 
+/// What formulas know of the instructions that a loop is compiled for.
+pub(crate) trait Isa: Copy + 'static {
+    /// Whether `x · y + z` is one instruction. (`mul_add` is a call of the C library where it is not.)
+    const FMA: bool;
+}
+
+/// What the target guarantees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Portable {}
+
+impl Isa for Portable {
+    const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+}
+
+/// AVX2 or better.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(any(not(target_arch = "x86_64"), debug_assertions), expect(dead_code))]
+pub(crate) enum Fused {}
+
+impl Isa for Fused {
+    const FMA: bool = true;
+}
+
 /// The level of this process: the best of this CPU, or the lower one that the environment variable
 /// `OSTEON_CPU_CAPABILITY` names (`default`, `avx2`, `avx512`, `avx512_bf16`).
 pub(crate) fn level() -> Level {
@@ -91,11 +114,15 @@ pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
 /// `simd_loop!(N, |ptrs, len, params| body)`: the [`Loop`](crate::kernel::Loop) over `N` dense
 /// operands with this body (an unsafe expression under the loop's contract), as the variant for
 /// this CPU. What the body calls must be `#[inline(always)]`, or it keeps the baseline's
-/// instructions.
+/// instructions; the type `I` in it is the variant's [`Isa`].
 macro_rules! simd_loop {
     ($n:literal, |$ptrs:ident, $len:ident, $params:ident| $body:expr) => {{
         #[inline(always)]
-        unsafe fn body($ptrs: [*mut u8; $n], $len: usize, $params: &$crate::kernel::Params) {
+        unsafe fn body<I: $crate::simd::Isa>(
+            $ptrs: [*mut u8; $n],
+            $len: usize,
+            $params: &$crate::kernel::Params,
+        ) {
             // SAFETY: the contract of `Loop`.
             unsafe { $body }
         }
@@ -109,12 +136,12 @@ macro_rules! variants {
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c")]
         unsafe fn avx2(ptrs: [*mut u8; $n], len: usize, params: &$crate::kernel::Params) {
             // SAFETY: the contract of `Loop`.
-            unsafe { $body(ptrs, len, params) }
+            unsafe { $body::<$crate::simd::Fused>(ptrs, len, params) }
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,fma,bmi1,bmi2,f16c")]
         unsafe fn avx512(ptrs: [*mut u8; $n], len: usize, params: &$crate::kernel::Params) {
             // SAFETY: the contract of `Loop`.
-            unsafe { $body(ptrs, len, params) }
+            unsafe { $body::<$crate::simd::Fused>(ptrs, len, params) }
         }
         // The contract of a `Loop` speaks of its pointers alone: a variant is chosen here only
         // where the CPU has its features.
@@ -123,7 +150,7 @@ macro_rules! variants {
                 avx512 as $crate::kernel::Loop<$n>
             }
             $crate::simd::Level::Avx2 => avx2,
-            $crate::simd::Level::Baseline => $body,
+            $crate::simd::Level::Baseline => $body::<$crate::simd::Portable>,
         }
     }};
 }
@@ -131,7 +158,7 @@ macro_rules! variants {
 #[cfg(not(all(target_arch = "x86_64", not(debug_assertions))))]
 macro_rules! variants {
     ($n:literal, $body:ident) => {
-        $body as $crate::kernel::Loop<$n>
+        $body::<$crate::simd::Portable> as $crate::kernel::Loop<$n>
     };
 }
 

@@ -84,39 +84,6 @@ fn zeta(s: f64, x: f64) -> f64 {
     sum
 }
 
-/// The inverse of `erf`: an estimate through the logarithm of its tail, then Newton's steps.
-pub(crate) fn erfinv(y: f64) -> f64 {
-    let tail = 1.0 - y.abs();
-    if tail <= 0.0 {
-        return if tail == 0.0 {
-            f64::INFINITY.copysign(y)
-        } else {
-            f64::NAN
-        };
-    }
-    if y.is_nan() || y == 0.0 {
-        return y;
-    }
-    // Winitzki's estimate, within 2e-3.
-    const A: f64 = 0.147;
-    let l = (-y * y).ln_1p();
-    let b = 2.0 / (PI * A) + 0.5 * l;
-    let mut x = ((b * b - l / A).sqrt() - b).sqrt();
-    for _ in 0..3 {
-        // The tail itself where it is small, so that no digits are lost.
-        let error = if y.abs() < 0.5 {
-            libm::erf(x) - y.abs()
-        } else {
-            tail - libm::erfc(x)
-        };
-        let slope = 2.0 / PI.sqrt() * (-x * x).exp();
-        let step = error / slope;
-        // Halley's correction: erf'' = -2x·erf'.
-        x -= step / (1.0 + x * step);
-    }
-    x.copysign(y)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,18 +142,5 @@ mod tests {
         );
         check(order(3.0), &[(-2.75, 1_558.489_751_283_293_6)]);
         check(order(5.0), &[(0.5, 7_691.113_548_602_436)]);
-        check(
-            erfinv,
-            &[
-                (0.5, 0.476_936_276_204_469_9),
-                (-0.5, -0.476_936_276_204_469_9),
-                (1e-10, 8.862_269_254_527_58e-11),
-                (0.999_999, 3.458_910_737_275_499),
-                (1.0, inf),
-                (-1.0, -inf),
-                (1.5, f64::NAN),
-                (0.0, 0.0),
-            ],
-        );
     }
 }

@@ -2,16 +2,18 @@
 
 use crate::complex::{self, ONE, quotient, wide};
 use crate::element::Bool;
-use crate::lane::ops;
-use crate::math::Math;
+use crate::kernel::Kernel;
+use crate::lane::{computed_in, map1_but, ops};
+use crate::math::{Circulars, Errors, Exponentials, FAR, Float, Inverses, Logarithms};
+use crate::simd::simd_loop;
+use crate::with_element;
+use osteon_spec::DType;
 
 ops! {
     /// An operation of one element, by PyTorch's name.
     pub enum UnaryOp;
-    /// The kernel of an operation on inputs of this dtype; none where it is not defined. An
-    /// operation on floats takes integers by way of the float that they promote to: look up that
-    /// dtype, and pass the integers. Half precision is computed in `float32` and rounded once.
-    pub fn unary = map1 over 2;
+    /// [`unary`] but for the operations whose formulas do not hold for all numbers.
+    fn tabulated = map1 over 2;
 
     /// `-x`; integers wrap.
     Neg: light {
@@ -73,12 +75,12 @@ ops! {
     /// `1 / x`.
     Reciprocal: light { float: |x| 1.0 / x; complex: |x| wide(x, |x| quotient!(ONE, x)); }
     /// `e^x`.
-    Exp { float: |x| Math::exp(x); complex: |x| x.exp(); }
+    Exp { float: |x| I::exp(x); complex: |x| x.exp(); }
     /// `2^x`.
-    Exp2 { float: |x| x.exp2(); complex: |x| (x * std::f64::consts::LN_2 as Real).exp(); }
+    Exp2 { float: |x| I::exp2(x); complex: |x| (x * std::f64::consts::LN_2 as Real).exp(); }
     /// `e^x - 1`, exact near 0.
     Expm1 {
-        float: |x| x.exp_m1();
+        float: |x| I::expm1(x);
         // cos(y) - 1 is -2 sin²(y / 2), which loses no digits.
         complex: |x| if x.re.is_finite() && x.im.is_finite() {
             let half = (x.im * 0.5).sin();
@@ -89,14 +91,14 @@ ops! {
         };
     }
     /// The natural logarithm.
-    Log { float: |x| Math::ln(x); complex: |x| x.ln(); }
+    Log { float: |x| I::ln(x); complex: |x| x.ln(); }
     /// The logarithm to base 2.
-    Log2 { float complex: |x| x.log2(); }
+    Log2 { float: |x| I::log2(x); complex: |x| x.log2(); }
     /// The logarithm to base 10.
-    Log10 { float complex: |x| x.log10(); }
+    Log10 { float: |x| I::log10(x); complex: |x| x.log10(); }
     /// `log(1 + x)`, exact near 0.
     Log1p {
-        float: |x| x.ln_1p();
+        float: |x| I::log1p(x);
         // |1 + z|² is 1 + 2x + x² + y².
         complex: |x| if x.norm_sqr() < 0.25 {
             let re = 0.5 * (x.re * (2.0 + x.re) + x.im * x.im).ln_1p();
@@ -124,14 +126,14 @@ ops! {
     /// The tangent.
     Tan { float: |x| x.tan(); complex: |x| wide(x, complex::tan); }
     /// The inverse sine.
-    Asin { float: |x| x.asin(); complex: |x| wide(x, complex::asin); }
+    Asin { float: |x| I::asin(x); complex: |x| wide(x, complex::asin); }
     /// The inverse cosine.
-    Acos { float: |x| x.acos(); complex: |x| wide(x, complex::acos); }
+    Acos { float: |x| I::acos(x); complex: |x| wide(x, complex::acos); }
     /// The inverse tangent.
-    Atan { float: |x| x.atan(); complex: |x| wide(x, complex::atan); }
+    Atan { float: |x| I::atan(x); complex: |x| wide(x, complex::atan); }
     /// The hyperbolic sine.
     Sinh {
-        float: |x| x.sinh();
+        float: |x| I::sinh(x);
         complex: |x| Input::new(
             times!(x.re.sinh(), x.im.cos()),
             times!(x.re.cosh(), x.im.sin()),
@@ -139,22 +141,22 @@ ops! {
     }
     /// The hyperbolic cosine.
     Cosh {
-        float: |x| x.cosh();
+        float: |x| I::cosh(x);
         complex: |x| Input::new(
             times!(x.re.cosh(), x.im.cos()),
             times!(x.re.sinh(), x.im.sin()),
         );
     }
     /// The hyperbolic tangent.
-    Tanh { float: |x| Math::tanh(x); complex: |x| wide(x, complex::tanh); }
+    Tanh { float: |x| I::tanh(x); complex: |x| wide(x, complex::tanh); }
     /// The inverse hyperbolic sine.
-    Asinh { float: |x| x.asinh(); complex: |x| wide(x, complex::asinh); }
+    Asinh { float: |x| I::asinh(x); complex: |x| wide(x, complex::asinh); }
     /// The inverse hyperbolic cosine.
-    Acosh { float: |x| x.acosh(); complex: |x| wide(x, complex::acosh); }
+    Acosh { float: |x| I::acosh(x); complex: |x| wide(x, complex::acosh); }
     /// The inverse hyperbolic tangent.
-    Atanh { float: |x| x.atanh(); complex: |x| wide(x, complex::atanh); }
+    Atanh { float: |x| I::atanh(x); complex: |x| wide(x, complex::atanh); }
     /// `1 / (1 + e^-x)`.
-    Sigmoid { float: |x| Math::sigmoid(x); complex: |x| quotient!(Input::from(1.0), (-x).exp() + 1.0); }
+    Sigmoid { float: |x| I::sigmoid(x); complex: |x| quotient!(Input::from(1.0), (-x).exp() + 1.0); }
     /// The largest integer not above.
     Floor { int: |x| x; float: |x| x.floor(); }
     /// The smallest integer not below.
@@ -246,22 +248,22 @@ ops! {
         };
     }
     /// The error function.
-    Erf { float: |x| Math::erf(x); }
+    Erf { float: |x| I::erf(x); }
     /// What the error function leaves of 1.
-    Erfc { float: |x| Math::erfc(x); }
+    Erfc { float: |x| I::erfc(x); }
     /// The inverse of the error function.
-    Erfinv { float: |x| Math::erfinv(x); }
+    Erfinv { float: |x| I::erfinv(x); }
     /// The logarithm of the magnitude of the gamma function.
-    Lgamma { float: |x| Math::lgamma(x); }
+    Lgamma { float: |x| Float::lgamma(x); }
     /// The derivative of that logarithm.
-    Digamma { float: |x| Math::digamma(x); }
+    Digamma { float: |x| Float::digamma(x); }
     /// The derivative of that, so many times as the number says.
-    Polygamma { float: |x; p| Math::polygamma(x, p[0]); }
+    Polygamma { float: |x; p| Float::polygamma(x, p[0]); }
     /// `log(x / (1 - x))`, with `x` held between two numbers.
     Logit {
         float: |x; p| {
             let x = if x < p[0] { p[0] } else if x > p[1] { p[1] } else { x };
-            Math::ln(x / (1.0 - x))
+            I::ln(x / (1.0 - x))
         };
     }
     /// `x` held between two numbers of its dtype.
@@ -279,24 +281,47 @@ ops! {
     /// `x`, or `slope · x` where it is negative.
     LeakyRelu { float: |x; p| if x > 0.0 { x } else { x * p[0] }; }
     /// `scale·x`, or `alpha·(e^(rate·x) - 1)` where `x` is negative, with the numbers `scale`, `alpha`, `rate`.
-    Elu { float: |x; p| if x < 0.0 { (x * p[2]).exp_m1() * p[1] } else { x * p[0] }; }
+    Elu { float: |x; p| if x < 0.0 { I::expm1(x * p[2]) * p[1] } else { x * p[0] }; }
     /// `x · Φ(x)`, with the distribution function of the normal distribution.
-    Gelu { float: |x| 0.5 * x * (1.0 + Math::erf(x * std::f64::consts::FRAC_1_SQRT_2 as Real)); }
+    Gelu { float: |x| I::gelu(x); }
     /// [`Gelu`](UnaryOp::Gelu) by way of `tanh`.
     GeluTanh {
-        float: |x| {
-            let inner = x + 0.044715 * x * x * x;
-            0.5 * x * (1.0 + Math::tanh((2.0 / std::f64::consts::PI).sqrt() as Real * inner))
-        };
+        // (1 + tanh y) / 2 is sigmoid(2y).
+        float: |x| I::gated(x, tanh_argument!(x));
     }
     /// `x · sigmoid(x)`.
-    Silu { float: |x| x * Math::sigmoid(x); complex: |x| quotient!(x, (-x).exp() + 1.0); }
+    Silu { float: |x| I::gated(x, x); complex: |x| quotient!(x, (-x).exp() + 1.0); }
     /// `x · tanh(softplus(x))`.
-    Mish { float: |x| x * Math::tanh(Math::exp(x).ln_1p()); }
+    Mish { float: |x| x * I::mish_factor(x).0; }
     /// `log(1 + e^(beta·x)) / beta`, and `x` where `beta·x` is above the second number.
-    Softplus { float: |x; p| if x * p[0] > p[1] { x } else { (x * p[0]).exp().ln_1p() / p[0] }; }
+    Softplus { float: |x; p| if x * p[0] > p[1] { x } else { I::softplus(x * p[0]) / p[0] }; }
     /// `log(sigmoid(x))`.
-    LogSigmoid { float: |x| hold!(x, Real::NEG_INFINITY, 0.0) - Math::exp(-x.abs()).ln_1p(); }
+    LogSigmoid { float: |x| hold!(x, Real::NEG_INFINITY, 0.0) - I::log1p_of_fraction(I::exp(-x.abs())); }
+}
+
+/// The kernel of an operation on inputs of this dtype; none where it is not defined. An
+/// operation on floats takes integers by way of the float that they promote to: look up that
+/// dtype, and pass the integers. Half precision is computed in `float32` and rounded once.
+pub fn unary(op: UnaryOp, dtype: DType) -> Option<Kernel<2>> {
+    /// The loop of a function that is `math`'s up to [`FAR`], the standard library's beyond.
+    macro_rules! near {
+        ($function:ident) => {
+            with_element!(float: computed_in(dtype), T => simd_loop!(2, |p, len, _params| {
+                map1_but::<T>(p, len, |x| I::$function(x), |x| x.abs() > FAR as T, T::$function)
+            }))
+        };
+    }
+    let near = match op {
+        UnaryOp::Sin => near!(sin),
+        UnaryOp::Cos => near!(cos),
+        UnaryOp::Tan => near!(tan),
+        _ => None,
+    };
+    match near {
+        None => tabulated(op, dtype),
+        Some(body) if computed_in(dtype) == dtype => Some(Kernel::new([dtype; 2], body)),
+        Some(body) => Some(Kernel::new([computed_in(dtype); 2], body).rounded_to(dtype)),
+    }
 }
 
 /// The product of two reals, but 0 for 0 and anything: parts of complex functions where the other part is real.
@@ -316,6 +341,15 @@ macro_rules! times {
     }};
 }
 use times;
+
+/// Twice the argument of `tanh` in [`GeluTanh`](UnaryOp::GeluTanh).
+macro_rules! tanh_argument {
+    ($x:expr) => {{
+        let scale = (8.0 / std::f64::consts::PI).sqrt() as Real;
+        scale * ($x + 0.044715 * $x * $x * $x)
+    }};
+}
+pub(crate) use tanh_argument;
 
 /// `x` between two bounds; NaN passes.
 macro_rules! hold {
