@@ -337,8 +337,11 @@ macro_rules! ops {
         dtypes[0] = <Output as $crate::Element>::DTYPE;
         $crate::Kernel::new(dtypes, $crate::simd::simd_loop!($n, |p, len, params| {
             let numbers = std::array::from_fn(|i| $crate::lane::Lane::get(params.get::<$T>(i)));
-            let op = move |$($x: Input),+| op::<I>($($x,)+ &numbers);
-            $crate::lane::ops!(@call $map $($weight)?; Output, $T; p, len, params, op)
+            $crate::lane::ops!(
+                @call $map $($weight)?; Output, $T; p, len, params,
+                // Of a large formula the closure would stay a function, of the baseline's instructions.
+                #[inline(always)] move |$($x: Input),+| op::<I>($($x,)+ &numbers)
+            )
         }))$(.$weight())?
     }};
     (@call $map:ident; $R:ident, $T:ident; $p:expr, $len:expr, $params:expr, $op:expr) => {

@@ -307,7 +307,14 @@ pub fn unary(op: UnaryOp, dtype: DType) -> Option<Kernel<2>> {
     macro_rules! near {
         ($function:ident) => {
             with_element!(float: computed_in(dtype), T => simd_loop!(2, |p, len, _params| {
-                map1_but::<T>(p, len, |x| I::$function(x), |x| x.abs() > FAR as T, T::$function)
+                map1_but::<T>(
+                    p,
+                    len,
+                    #[inline(always)]
+                    |x| I::$function(x),
+                    |x| x.abs() > FAR as T,
+                    T::$function,
+                )
             }))
         };
     }

@@ -1,7 +1,7 @@
 //! The error function and what is made of it.
 
 use super::{Exponentials, Float, pick};
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LOG2_E};
 
 /// The family of `erf x`.
 pub(crate) trait Errors: Exponentials {
@@ -10,7 +10,7 @@ pub(crate) trait Errors: Exponentials {
     fn tail<T: Float>(a: T, k: f64, p: &[f64]) -> T {
         let k = T::of(k);
         let inverse = T::of(1.0) / (a + k);
-        inverse * Self::polynomial((a - k) * inverse, p)
+        inverse * Self::short_polynomial((a - k) * inverse, p)
     }
 
     /// What `erf |x|` leaves of 1.
@@ -59,7 +59,9 @@ pub(crate) trait Errors: Exponentials {
         let shifted = y + rounder;
         let r = y - (shifted - rounder);
         let power = pick(far, T::of(0.0), T::power(shifted));
-        let bell = Self::fma(power, Self::above_one_to_base_2(r), power);
+        let linear = r * T::of(LN_2);
+        let above_one = Self::fma(r * r, Self::short_polynomial(r, T::EXP2), linear);
+        let bell = Self::fma(power, above_one, power);
         (bell, bell * Self::tail(a, T::MILLS_CENTER, T::MILLS))
     }
 

@@ -209,6 +209,19 @@ pub(crate) trait Core: Isa {
         let more = |sum, c| Self::fma(sum, fourth, four(c));
         fours.iter().rev().fold(highest, more)
     }
+
+    /// The same by Horner's scheme where it is short: the fewest operations, for formulas that have enough else to do
+    /// meanwhile.
+    #[inline(always)]
+    fn short_polynomial<T: Float>(x: T, c: &[f64]) -> T {
+        match c {
+            [first @ .., last] if c.len() <= 8 => {
+                let more = |sum, &c: &f64| Self::fma(sum, x, T::of(c));
+                first.iter().rev().fold(T::of(*last), more)
+            }
+            _ => Self::polynomial(x, c),
+        }
+    }
 }
 
 impl<I: Isa> Core for I {}
