@@ -8,7 +8,10 @@ use crate::stream;
 use osteon_spec::Plan;
 
 /// Bytes for one thread to begin with, at least.
-const GRAIN: usize = 1 << 17;
+const GRAIN: usize = 1 << 16;
+
+/// The same of dense memory, which one thread copies in the time that it takes to wake another.
+const DENSE_GRAIN: usize = 1 << 19;
 
 /// Bytes of a row from which on it is worth being split, and its own calls cost nothing.
 const LONG: usize = 1 << 15;
@@ -113,10 +116,14 @@ unsafe fn copy_rows(plan: &Plan<2>, at: Pointers, width: usize) {
                 done();
             });
         }
-        _ => par_for(plan.numel(), GRAIN / width, |range| {
-            plan.for_each_run_in(range, |at, len, _| rows(at, len, 1, [0; 2]));
-            done();
-        }),
+        _ => {
+            let dense = inner.strides == [width as isize; 2];
+            let grain = if dense { DENSE_GRAIN } else { GRAIN };
+            par_for(plan.numel(), grain / width, |range| {
+                plan.for_each_run_in(range, |at, len, _| rows(at, len, 1, [0; 2]));
+                done();
+            });
+        }
     }
 }
 
