@@ -36,8 +36,9 @@ pub(crate) trait Inverses: Logarithms {
         let less = pick(steep, width, height);
         let more = pick(steep, height, width);
         let ratio = less / more;
-        let ratio = pick(more == T::of(0.0), more, ratio);
-        let ratio = pick(less == T::INFINITY, T::of(1.0), ratio);
+        // 0 / 0 and ∞ / ∞ are no numbers here, but a NaN stays one.
+        let ratio = pick((less == more) & (more == T::of(0.0)), more, ratio);
+        let ratio = pick((less == more) & (more == T::INFINITY), T::of(1.0), ratio);
         let angle = Self::atan_of_fraction(ratio);
         let angle = pick(steep, Self::complement(angle), angle);
         let behind = T::of(PI) - (angle - T::of(2.0) * T::HALF_PI_LOW);

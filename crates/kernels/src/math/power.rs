@@ -137,8 +137,8 @@ impl Power for f64 {
         let y = super::hold(y, -1e21, 1e21);
         let (x, more) = I::product(high, y);
         let more = I::fma(low, y, more);
-        let far = !(x.abs() < 1100.0);
-        let more = pick(far, 0.0, more);
+        let near = x.abs() < 1100.0;
+        let more = pick(near, more, 0.0);
         let x = super::hold(x, -1100.0, 1100.0);
         let rounder = f64::ROUNDER + 2.0 * f64::BIAS as f64;
         let shifted = x + rounder;
