@@ -4,24 +4,25 @@ use osteon_spec::Plan;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// The most positions of a list.
+/// The most rows or columns of a list, and the most steps of a sum.
 pub(super) const LONGEST: usize = 512;
+pub(super) const DEEPEST: usize = 2048;
 
-/// The byte offsets of two operands along a part of a plan, kept until another part is asked for.
-pub(super) struct List {
+/// The byte offsets of two operands along a part of a plan, at most `N`, kept until another part is asked for.
+pub(super) struct List<const N: usize> {
     range: Range<usize>,
-    at: [[MaybeUninit<isize>; LONGEST]; 2],
+    at: [[MaybeUninit<isize>; N]; 2],
 }
 
-impl List {
-    pub(super) const fn new() -> List {
+impl<const N: usize> List<N> {
+    pub(super) const fn new() -> List<N> {
         List {
             range: 0..0,
-            at: [[MaybeUninit::uninit(); LONGEST]; 2],
+            at: [[MaybeUninit::uninit(); N]; 2],
         }
     }
 
-    /// The positions of this part, which is no longer than [`LONGEST`]; always of the same plan.
+    /// The positions of this part, which is no longer than `N`; always of the same plan.
     pub(super) fn of(&mut self, plan: &Plan<2>, range: Range<usize>) -> [&[isize]; 2] {
         let len = range.len();
         if self.range != range {

@@ -157,7 +157,12 @@ fn every_height_and_width_of_a_tile() {
 #[test]
 fn blocks_that_threads_share() {
     for level in levels() {
-        for sizes in [[1, 60, 130, 700], [2, 200, 97, 80], [1, 1100, 530, 3]] {
+        for sizes in [
+            [1, 60, 130, 1100],
+            [1, 30, 70, 2100],
+            [2, 200, 97, 80],
+            [1, 1100, 530, 3],
+        ] {
             let [_, rows, cols, depth] = sizes;
             for lhs in [[rows * depth, depth, 0, 1], [rows * depth, 1, 0, rows]] {
                 let rhs = [depth * cols, 0, 1, cols];

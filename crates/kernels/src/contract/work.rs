@@ -2,7 +2,7 @@
 
 use super::Dims;
 use super::blocking::Blocking;
-use super::list::List;
+use super::list::{DEEPEST, LONGEST, List};
 use super::micro::Store;
 use super::pack::Slivers;
 use super::typed::Typed;
@@ -117,9 +117,9 @@ pub(super) struct Worker<'a> {
     work: &'a Work<'a>,
     panels: [*mut u8; 2],
     sums: *mut u8,
-    rows: List,
-    cols: List,
-    steps: List,
+    rows: List<LONGEST>,
+    cols: List<LONGEST>,
+    steps: List<DEEPEST>,
 }
 
 impl Worker<'_> {
