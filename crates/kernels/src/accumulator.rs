@@ -2,6 +2,7 @@
 
 use crate::kernel::{Loop, Params};
 use crate::lane::Lane;
+use crate::simd::Isa;
 use crate::stream::{LINE, prefetch};
 use osteon_spec::DType;
 
@@ -30,7 +31,7 @@ pub(crate) trait Accumulator: Copy {
     /// # Safety
     /// `len` elements may be read at `run`.
     #[inline(always)]
-    unsafe fn of_run(run: *const Self::Input, len: usize, number: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const Self::Input, len: usize, number: f64) -> Self {
         // SAFETY: the caller's contract.
         unsafe {
             match len {
@@ -46,7 +47,7 @@ pub(crate) trait Accumulator: Copy {
     /// # Safety
     /// `len` accumulators lie at `accs`, and as many elements in each row, of which there is at least one.
     #[inline(always)]
-    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, number: f64) {
+    unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, number: f64) {
         // A copy, because the compiler knows that nothing else lies there.
         let mut some = [Self::EMPTY; COLUMNS];
         for start in (0..len).step_by(COLUMNS) {
@@ -201,12 +202,12 @@ pub(crate) unsafe fn clear<A: Accumulator>(p: [*mut u8; 1], len: usize, _: &Para
 /// # Safety
 /// An accumulator lies at `p[0]`, aligned, and `len` elements at `p[1]`.
 #[inline(always)]
-pub(crate) unsafe fn along<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
+pub(crate) unsafe fn along<I: Isa, A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
     let number = params.get::<f64>(0);
     // SAFETY: the caller's contract.
     unsafe {
         let acc = p[0].cast::<A>();
-        let run = A::of_run(p[1].cast(), len, number);
+        let run = A::of_run::<I>(p[1].cast(), len, number);
         acc.write(acc.read().then(run, number));
     }
 }
@@ -214,11 +215,11 @@ pub(crate) unsafe fn along<A: Accumulator>(p: [*mut u8; 2], len: usize, params: 
 /// # Safety
 /// `len` accumulators lie at `p[0]`, aligned; at `p[1]` lie [`Rows`] of as many elements.
 #[inline(always)]
-pub(crate) unsafe fn across<A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
+pub(crate) unsafe fn across<I: Isa, A: Accumulator>(p: [*mut u8; 2], len: usize, params: &Params) {
     // SAFETY: the caller's contract.
     unsafe {
         let rows = p[1].cast::<Rows>().read();
-        A::of_rows(p[0].cast(), rows, len, params.get::<f64>(0));
+        A::of_rows::<I>(p[0].cast(), rows, len, params.get::<f64>(0));
     }
 }
 
@@ -297,8 +298,8 @@ macro_rules! fold {
             input: <<A as acc::Accumulator>::Input as $crate::Element>::DTYPE,
             size: size_of::<A>(),
             clear: acc::clear::<A>,
-            along: $crate::simd::simd_loop!(2, |p, len, params| acc::along::<A>(p, len, params)),
-            across: $crate::simd::simd_loop!(2, |p, len, params| acc::across::<A>(p, len, params)),
+            along: $crate::simd::simd_loop!(2, |p, len, params| acc::along::<I, A>(p, len, params)),
+            across: $crate::simd::simd_loop!(2, |p, len, params| acc::across::<I, A>(p, len, params)),
             join: acc::join::<A>,
             states: acc::states::<A>,
             outputs: acc::padded(outputs),

@@ -1,7 +1,7 @@
 //! Numbers as sums carry them: wide enough that rounding is that of the result alone.
 
 use crate::lane::Lane;
-use crate::math::Math;
+use crate::math;
 use crate::sums::Term;
 use num_complex::Complex;
 use std::ops::{Add, Mul, Sub};
@@ -167,7 +167,7 @@ pub(crate) trait Float:
     + Ordered
     + Fractional<Wide = f64, Near = Self, Part = Self>
     + Term<Wide = f64>
-    + Math
+    + math::Float
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>

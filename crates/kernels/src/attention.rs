@@ -2,9 +2,9 @@
 
 use crate::contract::{Axis, Contraction};
 use crate::element::Bool;
-use crate::math::Math;
+use crate::math::{Exponentials, Float};
 use crate::par::{alone, num_threads, par_for};
-use crate::simd::vectorized;
+use crate::simd::{Isa, Task, vectorized_task};
 use osteon_spec::{DType, Plan};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -199,59 +199,81 @@ impl Attention {
     ///
     /// # Safety
     /// As [`Attention::task`].
-    unsafe fn weights<T: Real>(&self, scores: *mut u8, mask: *const u8, i: usize, query: usize) {
+    unsafe fn weights<T: Float>(&self, scores: *mut u8, mask: *const u8, i: usize, query: usize) {
         let keys = self.sizes[1];
         // SAFETY: the row lies in the scores.
         let row = unsafe { std::slice::from_raw_parts_mut(scores.cast::<T>().add(i * keys), keys) };
-        let scale = T::of(self.scale);
-        vectorized(
-            #[inline(always)]
-            || {
-                for x in &mut *row {
-                    *x = *x * scale;
+        vectorized_task(Weights {
+            all: self,
+            row,
+            mask,
+            query,
+        });
+    }
+}
+
+/// The scores of a query, which become weights; the mask has an element for each, if there is one.
+struct Weights<'a, T> {
+    all: &'a Attention,
+    row: &'a mut [T],
+    mask: *const u8,
+    query: usize,
+}
+
+impl<T: Float> Task for Weights<'_, T> {
+    type Result = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Weights {
+            all,
+            row,
+            mask,
+            query,
+        } = self;
+        let (least, scale) = (-T::INFINITY, T::of(all.scale));
+        for x in &mut *row {
+            *x = *x * scale;
+        }
+        let step = all.strides[4][1];
+        let at = |j: usize| mask.wrapping_offset(step * j as isize);
+        match all.mask {
+            Some(DType::Bool) => {
+                for (j, x) in row.iter_mut().enumerate() {
+                    // SAFETY: the mask has an element for each key.
+                    let seen = unsafe { at(j).cast::<Bool>().read() }.get();
+                    *x = if seen { *x } else { least };
                 }
-                let step = self.strides[4][1];
-                let at = |j: usize| mask.wrapping_offset(step * j as isize);
-                match self.mask {
-                    Some(DType::Bool) => {
-                        for (j, x) in row.iter_mut().enumerate() {
-                            // SAFETY: the caller's contract: the mask has an element for each key.
-                            let seen = unsafe { at(j).cast::<Bool>().read() }.get();
-                            *x = if seen { *x } else { T::LEAST };
-                        }
-                    }
-                    Some(_) if step == size_of::<T>() as isize => {
-                        for (j, x) in row.iter_mut().enumerate() {
-                            // SAFETY: as above.
-                            *x = *x + unsafe { mask.cast::<T>().add(j).read_unaligned() };
-                        }
-                    }
-                    Some(_) => {
-                        for (j, x) in row.iter_mut().enumerate() {
-                            // SAFETY: as above.
-                            *x = *x + unsafe { at(j).cast::<T>().read_unaligned() };
-                        }
-                    }
-                    None => {}
+            }
+            Some(_) if step == size_of::<T>() as isize => {
+                for (j, x) in row.iter_mut().enumerate() {
+                    // SAFETY: as above.
+                    *x = *x + unsafe { mask.cast::<T>().add(j).read_unaligned() };
                 }
-                if self.is_causal && query + 1 < keys {
-                    row[query + 1..].fill(T::LEAST);
+            }
+            Some(_) => {
+                for (j, x) in row.iter_mut().enumerate() {
+                    // SAFETY: as above.
+                    *x = *x + unsafe { at(j).cast::<T>().read_unaligned() };
                 }
-                let max = folded(row, T::LEAST, |a, b| if b > a { b } else { a });
-                if self.mask.is_some() && max == T::LEAST {
-                    // No key may be looked at: a softmax of nothing is none.
-                    row.fill(T::of(0.0));
-                    return;
-                }
-                for x in &mut *row {
-                    *x = (*x - max).exp();
-                }
-                let share = T::of(1.0) / folded(row, T::of(0.0), |a, b| a + b);
-                for x in &mut *row {
-                    *x = *x * share;
-                }
-            },
-        );
+            }
+            None => {}
+        }
+        if all.is_causal && query + 1 < row.len() {
+            row[query + 1..].fill(least);
+        }
+        let max = folded(row, least, |a, b| if b > a { b } else { a });
+        if all.mask.is_some() && max == least {
+            // No key may be looked at: a softmax of nothing is none.
+            row.fill(T::of(0.0));
+            return;
+        }
+        for x in &mut *row {
+            *x = I::exp(*x - max);
+        }
+        let share = T::of(1.0) / folded(row, T::of(0.0), |a, b| a + b);
+        for x in &mut *row {
+            *x = *x * share;
+        }
     }
 }
 
@@ -262,36 +284,6 @@ struct Shared {
 
 // SAFETY: threads read the operands and write disjoint results, each with scratch of its own.
 unsafe impl Sync for Shared {}
-
-/// What scores are computed in.
-trait Real:
-    Math
-    + Copy
-    + PartialOrd
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-{
-    const LEAST: Self;
-    fn of(x: f64) -> Self;
-}
-
-impl Real for f32 {
-    const LEAST: f32 = f32::NEG_INFINITY;
-    #[inline(always)]
-    fn of(x: f64) -> f32 {
-        x as f32
-    }
-}
-
-impl Real for f64 {
-    const LEAST: f64 = f64::NEG_INFINITY;
-    #[inline(always)]
-    fn of(x: f64) -> f64 {
-        x
-    }
-}
 
 /// All elements folded into one, lane by lane.
 #[inline(always)]

@@ -3,9 +3,13 @@
 use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
 use crate::arithmetic::{Float, Fractional, Ordered};
 use crate::extremes::Extreme;
+use crate::math::Exponentials as _;
+use crate::simd::{Isa, Portable};
+use crate::stream::{LINE, prefetch};
 use crate::summaries::Sum;
 use crate::sums::Term;
 use num_complex::Complex;
+use std::mem::MaybeUninit;
 
 /// The largest element, and the sum of exponentials of the distances from it: what `logsumexp` and
 /// `softmax` are made of. Both are NaN where an element is; the sum is also where the largest is infinite.
@@ -15,19 +19,23 @@ pub(crate) struct Exponentials<T> {
     pub(crate) sum: f64,
 }
 
-/// Exponentials that are computed together.
-const TOGETHER: usize = 128;
+/// Exponentials that are added up while the first-level cache holds them.
+const PIECE: usize = 1024;
+
+/// Elements after which the next row is asked for as far: the CPU has few reads of memory under way at a time, and would
+/// wait for them if it were asked for all at once.
+const PACE: usize = 128;
 
 /// What a sum is of, once `max` is the largest element. Where nothing is above minus infinity, nothing adds up: the distances
 /// are from zero then, because e^(-inf - -inf) would be NaN.
 #[inline(always)]
-pub(crate) fn scale<T: Float>(of: T, max: T) -> T {
+pub(crate) fn scale<I: Isa, T: Float>(of: T, max: T) -> T {
     let from = if max == T::LOWEST {
         <T as Term>::ZERO
     } else {
         max
     };
-    (of - from).exp()
+    I::exp(of - from)
 }
 
 #[inline(always)]
@@ -52,32 +60,19 @@ impl<T: Float> Accumulator for Exponentials<T> {
     #[inline(always)]
     fn then(self, later: Self, _: f64) -> Self {
         let max = larger(self.max, later.max);
-        let part = |of: Self| of.sum * scale(of.max, max).wide();
+        let part = |of: Self| of.sum * scale::<Portable, T>(of.max, max).wide();
         Exponentials {
             max,
             sum: part(self) + part(later),
         }
     }
     #[inline(always)]
-    unsafe fn of_run(run: *const T, len: usize, number: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, _: f64) -> Self {
         // SAFETY: the caller's contract.
-        let max = unsafe { Extreme::<T, true>::of_run(run, len, number) }.0;
-        let mut sum = 0.0;
-        let mut terms = [<T as Term>::ZERO; TOGETHER];
-        for start in (0..len).step_by(TOGETHER) {
-            let terms = &mut terms[..TOGETHER.min(len - start)];
-            for (i, term) in terms.iter_mut().enumerate() {
-                // SAFETY: the caller's contract: `start + i < len`.
-                let x = unsafe { run.add(start + i).read_unaligned() };
-                *term = scale(x, max);
-            }
-            // SAFETY: the terms are a run.
-            sum += unsafe { Sum::<T>::of_run(terms.as_ptr(), terms.len(), number) }.0;
-        }
-        Exponentials { max, sum }
+        unsafe { Self::of_row::<I>(run, len, run, None) }
     }
     #[inline(always)]
-    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, _: f64) {
+    unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, _: f64) {
         let [mut maxima, mut terms] = [[<T as Term>::ZERO; COLUMNS]; 2];
         let mut sums = [0.0; COLUMNS];
         for start in (0..len).step_by(COLUMNS) {
@@ -95,13 +90,13 @@ impl<T: Float> Accumulator for Exponentials<T> {
             by_rows!(rows, start..start + n, 8, |r, K| {
                 for i in 0..n {
                     let max = (0..K).fold(maxima[i], |max, k| larger(max, at(r + k, i)));
-                    sums[i] *= scale(maxima[i], max).wide();
+                    sums[i] *= scale::<I, T>(maxima[i], max).wide();
                     maxima[i] = max;
                 }
                 terms.fill(<T as Term>::ZERO);
                 for k in 0..K {
                     for i in 0..n {
-                        terms[i] = terms[i] + scale(at(r + k, i), maxima[i]);
+                        terms[i] = terms[i] + scale::<I, T>(at(r + k, i), maxima[i]);
                     }
                 }
                 for i in 0..n {
@@ -118,6 +113,46 @@ impl<T: Float> Accumulator for Exponentials<T> {
 }
 
 impl<T: Float> Exponentials<T> {
+    /// Those of a dense run, while `next` is asked for, and in `to` the exponentials themselves.
+    ///
+    /// # Safety
+    /// `len` elements may be read at `run`, and written at `to`, which is not the run; `next` may be any address.
+    #[inline(always)]
+    pub(crate) unsafe fn of_row<I: Isa>(
+        run: *const T,
+        len: usize,
+        next: *const T,
+        to: Option<*mut T>,
+    ) -> Self {
+        // SAFETY: the caller's contract.
+        let max = unsafe { Extreme::<T, true>::of_run::<I>(run, len, 0.0) }.0;
+        let mut sum = 0.0;
+        let mut terms = [const { MaybeUninit::<T>::uninit() }; PIECE];
+        for start in (0..len).step_by(PIECE) {
+            let piece = PIECE.min(len - start);
+            let terms = match to {
+                Some(to) => to.wrapping_add(start),
+                None => terms.as_mut_ptr().cast(),
+            };
+            for from in (0..piece).step_by(PACE) {
+                let upto = piece.min(from + PACE);
+                for i in (from..upto).step_by(LINE / size_of::<T>()) {
+                    prefetch(next.wrapping_add(start + i).cast());
+                }
+                for i in from..upto {
+                    // SAFETY: the caller's contract: `start + i < len`; there is room for a piece of terms.
+                    unsafe {
+                        let x = run.add(start + i).read_unaligned();
+                        terms.add(i).write_unaligned(scale::<I, T>(x, max));
+                    }
+                }
+            }
+            // SAFETY: the terms are a run.
+            sum += unsafe { Sum::<T>::of_run::<I>(terms, piece, 0.0) }.0;
+        }
+        Exponentials { max, sum }
+    }
+
     /// The logarithm of the sum of exponentials.
     pub(crate) fn log(self) -> T {
         let max = self.max.wide();

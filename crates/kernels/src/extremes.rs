@@ -2,6 +2,7 @@
 
 use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
 use crate::arithmetic::Ordered;
+use crate::simd::Isa;
 use crate::sums::{NEAR, pairs};
 
 /// The largest (or smallest) element; NaN where there is one.
@@ -22,7 +23,7 @@ impl<T: Ordered, const MAX: bool> Accumulator for Extreme<T, MAX> {
         self.with(later.0, number)
     }
     #[inline(always)]
-    unsafe fn of_run(run: *const T, len: usize, _: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, _: f64) -> Self {
         const LANES: usize = 16;
         // SAFETY: the caller's contract: `i < len`.
         let at = |i: usize| unsafe { run.add(i).read_unaligned() }.get();
@@ -61,7 +62,7 @@ impl<T: Ordered, const MAX: bool> Accumulator for Extreme<T, MAX> {
         (i..len).fold(best, |best, i| best.with(at(i), 0.0))
     }
     #[inline(always)]
-    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, _: f64) {
+    unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, _: f64) {
         let mut values = [Self::EMPTY; COLUMNS];
         for start in (0..len).step_by(COLUMNS) {
             let values = &mut values[..COLUMNS.min(len - start)];
@@ -147,7 +148,7 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
     }
     /// Block by block: the extreme itself in vectors, and its place only where it is new.
     #[inline(always)]
-    unsafe fn of_run(run: *const T, len: usize, number: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, number: f64) -> Self {
         const BLOCK: usize = 1024;
         let mut total = Self::EMPTY;
         for start in (0..len).step_by(BLOCK) {
@@ -155,7 +156,7 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
             // SAFETY: the caller's contract: the block is part of the run.
             let at = |i: usize| unsafe { run.add(start + i).read_unaligned().get() };
             // SAFETY: as above.
-            let best = unsafe { Extreme::<T, MAX>::of_run(run.add(start), n, number) }.0;
+            let best = unsafe { Extreme::<T, MAX>::of_run::<I>(run.add(start), n, number) }.0;
             if total.index < 0 || Self::replaces(best, total.value) {
                 total.value = best;
                 total.index = total.len + place::<T, LAST>(n, best, at) as i64;
@@ -165,7 +166,7 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
         total
     }
     #[inline(always)]
-    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, _: f64) {
+    unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, _: f64) {
         // Values and places apart, so that each fills vectors.
         let (mut values, mut places) = ([T::LOWEST; COLUMNS], [0i32; COLUMNS]);
         for start in (0..len).step_by(COLUMNS) {

@@ -3,16 +3,16 @@
 
 use crate::accumulator::Accumulator;
 use crate::arithmetic::Float;
-use crate::exponentials::scale;
-use crate::extremes::Extreme;
+use crate::exponentials::Exponentials;
 use crate::kernel::{Loop, Params};
 use crate::lane::computed_in;
+use crate::math::Exponentials as _;
 use crate::operand::{BLOCK, Block, Form, Operand, Staging};
 use crate::par::par_for;
-use crate::simd::simd_loop;
+use crate::simd::{Isa, simd_loop};
 use crate::spread::Spread;
 use crate::stream;
-use crate::summaries::{Norm, Order2, Sum};
+use crate::summaries::{Norm, Order2};
 use crate::sums::{sum_of, sums_of};
 use crate::with_element;
 use osteon_spec::{DType, Plan};
@@ -57,6 +57,8 @@ pub struct RowKernel {
     rows: usize,
     /// Whether the first is written.
     writes: bool,
+    /// Whether it asks for the next row of its input, which it is given as the last operand, in step with its own work.
+    paces: bool,
     params: Params,
 }
 
@@ -70,12 +72,12 @@ pub fn row_kernel(op: RowOp, dtype: DType, number: f64) -> Option<RowKernel> {
         };
     }
     let body = with_element!(float: dtype, T => match op {
-        RowOp::Softmax => body!(T, softmax::<T>),
-        RowOp::LogSoftmax => body!(T, log_softmax::<T>),
+        RowOp::Softmax => body!(T, softmax::<I, T>),
+        RowOp::LogSoftmax => body!(T, log_softmax::<I, T>),
         RowOp::SoftmaxGradient => body!(T, softmax_gradient::<T>),
-        RowOp::LogSoftmaxGradient => body!(T, log_softmax_gradient::<T>),
-        RowOp::LayerNorm => body!(T, normalize::<T, true>),
-        RowOp::RmsNorm => body!(T, normalize::<T, false>),
+        RowOp::LogSoftmaxGradient => body!(T, log_softmax_gradient::<I, T>),
+        RowOp::LayerNorm => body!(T, normalize::<I, T, true>),
+        RowOp::RmsNorm => body!(T, normalize::<I, T, false>),
         RowOp::LayerNormGradient => body!(T, normalize_gradient::<T, true>),
         RowOp::RmsNormGradient => body!(T, normalize_gradient::<T, false>),
         RowOp::NormSums => body!(T, norm_sums::<T>),
@@ -86,6 +88,7 @@ pub fn row_kernel(op: RowOp, dtype: DType, number: f64) -> Option<RowKernel> {
         body,
         rows: op.rows(),
         writes: op.written()[0] == 0,
+        paces: matches!(op, RowOp::Softmax | RowOp::LogSoftmax),
         params: Params::one(number),
     })
 }
@@ -240,6 +243,10 @@ impl Work<'_> {
                         // The next row comes from memory while this one is computed.
                         if self.is_far && input(k) && strides[k] != 0 {
                             let next = p[k].wrapping_offset(strides[k]);
+                            if kernel.paces {
+                                p[ROW_OPERANDS - 1] = next;
+                                continue;
+                            }
                             for line in (0..bytes.min(STAGED)).step_by(stream::LINE) {
                                 stream::prefetch(next.wrapping_add(line));
                             }
@@ -342,25 +349,14 @@ fn rows<T>(p: Pointers) -> [Row<T>; ROW_OPERANDS] {
     p.map(|p| Row(p.cast()))
 }
 
-/// Exponentials that are added up while the first-level cache holds them.
-const PIECE: usize = 1024;
-
 /// # Safety
 /// The contract of [`Loop`], as for all that follow.
 #[inline(always)]
-unsafe fn softmax<T: Float>(p: Pointers, len: usize, _: &Params) {
-    let [y, x, ..] = rows::<T>(p);
+unsafe fn softmax<I: Isa, T: Float>(p: Pointers, len: usize, _: &Params) {
+    let [y, x, .., next] = rows::<T>(p);
     // SAFETY: the contract of `Loop`, `i < len`, for the whole body.
     unsafe {
-        let max = Extreme::<T, true>::of_run(x.0, len, 0.0).0;
-        let mut sum = 0.0;
-        for start in (0..len).step_by(PIECE) {
-            let end = len.min(start + PIECE);
-            for i in start..end {
-                y.set(i, scale(x.get(i), max));
-            }
-            sum += Sum::<T>::of_run(y.0.add(start), end - start, 0.0).0;
-        }
+        let sum = Exponentials::<T>::of_row::<I>(x.0, len, next.0, Some(y.0)).sum;
         let part = T::narrow(1.0 / sum);
         for i in 0..len {
             y.set(i, y.get(i) * part);
@@ -371,11 +367,11 @@ unsafe fn softmax<T: Float>(p: Pointers, len: usize, _: &Params) {
 /// # Safety
 /// See [`softmax`].
 #[inline(always)]
-unsafe fn log_softmax<T: Float>(p: Pointers, len: usize, _: &Params) {
-    let [y, x, ..] = rows::<T>(p);
+unsafe fn log_softmax<I: Isa, T: Float>(p: Pointers, len: usize, _: &Params) {
+    let [y, x, .., next] = rows::<T>(p);
     // SAFETY: as in `softmax`.
     unsafe {
-        let all = crate::exponentials::Exponentials::<T>::of_run(x.0, len, 0.0);
+        let all = Exponentials::<T>::of_row::<I>(x.0, len, next.0, None);
         let (max, log) = (all.max, T::narrow(all.sum.ln()));
         for i in 0..len {
             y.set(i, x.get(i) - max - log);
@@ -400,13 +396,13 @@ unsafe fn softmax_gradient<T: Float>(p: Pointers, len: usize, _: &Params) {
 /// # Safety
 /// See [`softmax`].
 #[inline(always)]
-unsafe fn log_softmax_gradient<T: Float>(p: Pointers, len: usize, _: &Params) {
+unsafe fn log_softmax_gradient<I: Isa, T: Float>(p: Pointers, len: usize, _: &Params) {
     let [result, g, y, ..] = rows::<T>(p);
     // SAFETY: as in `softmax`.
     unsafe {
         let sum = T::narrow(sum_of(len, |i| g.get(i)));
         for i in 0..len {
-            result.set(i, g.get(i) - y.get(i).exp() * sum);
+            result.set(i, g.get(i) - I::exp(y.get(i)) * sum);
         }
     }
 }
@@ -414,13 +410,17 @@ unsafe fn log_softmax_gradient<T: Float>(p: Pointers, len: usize, _: &Params) {
 /// # Safety
 /// See [`softmax`].
 #[inline(always)]
-unsafe fn normalize<T: Float, const CENTERED: bool>(p: Pointers, len: usize, params: &Params) {
+unsafe fn normalize<I: Isa, T: Float, const CENTERED: bool>(
+    p: Pointers,
+    len: usize,
+    params: &Params,
+) {
     let [y, x, weight, bias, to_mean, to_scale, _] = rows::<T>(p);
     let eps = params.get::<f64>(0);
     // SAFETY: as in `softmax`.
     unsafe {
         let (mean, square) = if CENTERED {
-            let spread = Spread::<T>::of_run(x.0, len, 0.0);
+            let spread = Spread::<T>::of_run::<I>(x.0, len, 0.0);
             (spread.mean(), spread.variance(0.0))
         } else {
             let squares = Order2::sum::<T>(len, 2.0, |i| x.get(i));

@@ -88,30 +88,51 @@ pub(crate) fn best() -> Level {
     Level::Baseline
 }
 
-/// Runs a loop as the variant for this CPU: `work` is compiled into one function for each level. What it calls must be
-/// `#[inline(always)]`, or it keeps the baseline's instructions. Costs a load and a branch: it goes around a
-/// loop, not inside one.
+/// A loop that asks which instructions it is compiled for: a closure that is generic over them.
+pub(crate) trait Task {
+    type Result;
+    /// Must be `#[inline(always)]`, as all that it calls.
+    fn run<I: Isa>(self) -> Self::Result;
+}
+
+/// Runs a loop as the variant for this CPU: `work` is compiled into one function for each level. It and what it calls must
+/// be `#[inline(always)]` (a closure as well), or they keep the baseline's instructions. Costs a load and a branch: it
+/// goes around a loop, not inside one.
 #[inline(always)]
 pub(crate) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
+    struct Plain<F>(F);
+    impl<R, F: FnOnce() -> R> Task for Plain<F> {
+        type Result = R;
+        #[inline(always)]
+        fn run<I: Isa>(self) -> R {
+            self.0()
+        }
+    }
+    vectorized_task(Plain(work))
+}
+
+/// The same for what depends on the instructions.
+#[inline(always)]
+pub(crate) fn vectorized_task<T: Task>(task: T) -> T::Result {
     #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
     {
         #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c")]
-        fn avx2<R>(work: impl FnOnce() -> R) -> R {
-            work()
+        fn avx2<T: Task>(task: T) -> T::Result {
+            task.run::<Fused>()
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512cd,fma,bmi1,bmi2,f16c")]
-        fn avx512<R>(work: impl FnOnce() -> R) -> R {
-            work()
+        fn avx512<T: Task>(task: T) -> T::Result {
+            task.run::<Fused>()
         }
         match level() {
             // SAFETY: the CPU has the level's features.
-            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(work) },
+            Level::Avx512 | Level::Avx512Bf16 => return unsafe { avx512(task) },
             // SAFETY: the same.
-            Level::Avx2 => return unsafe { avx2(work) },
+            Level::Avx2 => return unsafe { avx2(task) },
             Level::Baseline => {}
         }
     }
-    work()
+    task.run::<Portable>()
 }
 
 /// `simd_loop!(N, |ptrs, len, params| body)`: the [`Loop`](crate::kernel::Loop) over `N` dense

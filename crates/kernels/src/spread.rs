@@ -2,6 +2,7 @@
 
 use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
 use crate::arithmetic::Fractional;
+use crate::simd::Isa;
 use crate::sums::{Term, are_lost, sum_of, sums_of};
 
 /// How many, their mean, and the sum of squared distances from it.
@@ -79,7 +80,7 @@ impl<T: Fractional> Accumulator for Spread<T> {
     /// Block by block, twice over each, which the first-level cache holds then: the mean, then the distances from it, whose own
     /// mean makes up for what rounding left of the first.
     #[inline(always)]
-    unsafe fn of_run(run: *const T, len: usize, number: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, number: f64) -> Self {
         const BLOCK: usize = 2048;
         let mut total = Self::EMPTY;
         for start in (0..len).step_by(BLOCK) {
@@ -100,7 +101,7 @@ impl<T: Fractional> Accumulator for Spread<T> {
         total
     }
     #[inline(always)]
-    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, number: f64) {
+    unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, number: f64) {
         // Distances are taken from a number among the elements, or near to them: what cancels out in the end is
         // no more than their number times the variance.
         let mut centers = [T::Wide::ZERO; COLUMNS];

@@ -3,6 +3,7 @@
 use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
 use crate::arithmetic::{Arithmetic, Fractional, Ordered};
 use crate::element::Bool;
+use crate::simd::Isa;
 use crate::sums::{NEAR, Term, are_lost, near, sum_of};
 
 /// The sum.
@@ -21,7 +22,7 @@ impl<T: Arithmetic> Accumulator for Sum<T> {
         Sum(self.0.plus(later.0))
     }
     #[inline(always)]
-    unsafe fn of_run(run: *const T, len: usize, _: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, _: f64) -> Self {
         // SAFETY: the caller's contract: `i < len`.
         let at = |i: usize| unsafe { run.add(i).read_unaligned() }.get();
         let sum = sum_of(len, |i| T::near(at(i)));
@@ -33,7 +34,7 @@ impl<T: Arithmetic> Accumulator for Sum<T> {
         })
     }
     #[inline(always)]
-    unsafe fn of_rows(accs: *mut Self, rows: Rows, len: usize, _: f64) {
+    unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, _: f64) {
         let mut sums = [T::Wide::ZERO; COLUMNS];
         for start in (0..len).step_by(COLUMNS) {
             let sums = &mut sums[..COLUMNS.min(len - start)];
@@ -250,7 +251,7 @@ impl<T: Fractional, N: Norm + Copy> Accumulator for Terms<T, N> {
         Terms(self.0 + later.0, self.1)
     }
     #[inline(always)]
-    unsafe fn of_run(run: *const T, len: usize, order: f64) -> Self {
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, order: f64) -> Self {
         // SAFETY: the caller's contract: `i < len`.
         let at = |i: usize| unsafe { run.add(i).read_unaligned() }.get();
         Terms(N::sum::<T>(len, order, at), std::marker::PhantomData)

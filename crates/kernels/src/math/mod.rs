@@ -24,7 +24,7 @@ pub(crate) use log::Logarithms;
 pub(crate) use power::Powers;
 pub(crate) use trig::{Circulars, FAR};
 
-use crate::simd::{Isa, Portable};
+use crate::simd::Isa;
 use crate::special;
 use coefficients::Coefficients;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -225,18 +225,6 @@ pub(crate) trait Core: Isa {
 }
 
 impl<I: Isa> Core for I {}
-
-/// The exponential function for loops that do not know their [`Isa`].
-pub(crate) trait Math {
-    fn exp(self) -> Self;
-}
-
-impl<T: Float> Math for T {
-    #[inline(always)]
-    fn exp(self) -> T {
-        Portable::exp(self)
-    }
-}
 
 /// One of two numbers, both of them computed: of an `if`, the compiler would move their computations into the branches, and
 /// then not find its way back to a vector loop.

@@ -1,7 +1,7 @@
 //! The bounds that the functions state, measured.
 
 use super::*;
-use crate::simd::Fused;
+use crate::simd::{Fused, Portable};
 
 /// The distance from `got` to `want` in units of the last place of a number with so many digits and such a
 /// smallest exponent, nearest `want`.
