@@ -1,8 +1,8 @@
 //! Reductions: many elements to one. They read any strides as they are, and their results are contiguous.
 //!
 //! An empty list of dims means all of them, as in PyTorch (but for `any_dims` and `all_dims`, where it means none).
-//! Floats are added up in `float64`, or pairwise in it, and rounded once; results do not depend on the number of
-//! threads.
+//! Floats are added up in `float64`, after a few terms of `float32` at a time in their own precision; results do not depend on
+//! the number of threads.
 
 use crate::Tensor;
 use crate::graph::{Recorder, Rule, linear, record, same, viewed, wanted};

@@ -88,13 +88,15 @@ impl<T: Fractional> Accumulator for Spread<T> {
             // SAFETY: the caller's contract: the block is part of the run.
             let at = |i: usize| unsafe { run.add(start + i).read_unaligned() }.get();
             let scale = 1.0 / n as f64;
-            let center = T::narrow(T::scaled(sum_of(n, |i| T::near(at(i))), scale));
+            let mean = T::scaled(sum_of(n, |i| T::near(at(i))), scale);
+            let center = T::narrow(mean);
             let away = |i: usize| T::near(at(i)) - T::near(center);
             let (apart, squares) = sums_of(n, away, |i| T::near_square(away(i)));
-            let block = if are_lost::<T::Part>(squares) {
+            let block = if !squares.is_finite() || are_lost::<T::Part>(squares) {
                 Self::widely(n, at)
             } else {
-                Self::about(n, T::wide(center), apart, squares)
+                let about = Self::about(n, T::wide(center), apart, squares);
+                Spread { mean, ..about }
             };
             total = total.then(block, number);
         }

@@ -65,7 +65,7 @@ pub(crate) trait Errors: Exponentials {
         (bell, bell * Self::tail(a, T::MILLS_CENTER, T::MILLS))
     }
 
-    /// `x·Φ(x)`, with the distribution function of the normal distribution, within 6 + x² ulp.
+    /// `x·Φ(x)`, with the distribution function of the normal distribution, within 12 + x² ulp.
     #[inline(always)]
     fn gelu<T: Float>(x: T) -> T {
         let (_, below) = Self::normal_below(x);
