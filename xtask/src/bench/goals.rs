@@ -31,13 +31,14 @@ const GOALS: &[Goal] = &[
         name: "no case slower than PyTorch (5 %)",
         threads: 2,
         reached: |c| Some(c.torch?.median_ns / c.own.median_ns / 0.95),
-        why: "",
+        why: "dense rows of 100 to 400 bytes and rows that are broadcast pay for a call each; what is bound by memory alone is level with PyTorch, \
+              and a round decides; small products pay for packing.",
     },
     Goal {
         name: "strided copies of `f32` and `f64`: HPTT's share of the copy limit",
         threads: 2,
         reached: |c| Some(c.rate() / (hptt(c.own)? * c.limits.copy / COPY_LIMIT)),
-        why: "",
+        why: "the matrices of these permutations are small (32 × 40, 64 × 56 × 56), and their edges fill no whole line.",
     },
     Goal {
         name: "strided copies of `u8` and `bf16`: half of that",
@@ -50,7 +51,7 @@ const GOALS: &[Goal] = &[
             };
             Some(c.rate() / (0.5 * hptt(&like).filter(|_| narrow)? * c.limits.copy / COPY_LIMIT))
         },
-        why: "",
+        why: "lines of 32 or 40 elements are less than one vector of bytes.",
     },
     Goal {
         name: "16M elements, fresh: 80 % of the triad limit; exp, gelu, sigmoid 65 %; transposed + contiguous 50 %",
@@ -73,7 +74,8 @@ const GOALS: &[Goal] = &[
             let bytes = if r.case == "a*b+c" { 1.5 } else { 1.0 } * r.bytes;
             Some(bytes / r.median_ns / c.limits.triad / share)
         },
-        why: "",
+        why: "tiles of transposed operands are read four times from a set of the first-level cache that all their lines share; gelu is bound \
+              by arithmetic; results of several operands go past the caches in short pieces, which is slower than the limit's own loop.",
     },
     Goal {
         name: "reductions, softmax and layer_norm of 4096x4096: 80 % of the read limit",
@@ -82,7 +84,8 @@ const GOALS: &[Goal] = &[
             let large = c.own.group == "D" && c.own.bytes > 40e6;
             large.then(|| c.rate() / c.limits.read / 0.8)
         },
-        why: "",
+        why: "along dim 0 rows are read in pieces of 2 KiB; softmax along dim 0 reads memory twice and takes two exponentials an element; \
+              softmax along the last dim is bound by its exponentials.",
     },
     Goal {
         name: "`f32` products of 512 and 1024, any strides: 90 % of the multiply-add peak",
@@ -93,7 +96,7 @@ const GOALS: &[Goal] = &[
             (square || r.case.starts_with("A[:"))
                 .then(|| r.flops / r.median_ns / c.limits.flops / 0.9)
         },
-        why: "",
+        why: "packing both operands takes 8 to 10 % of the time.",
     },
     Goal {
         name: "vector times matrix: the read limit (95 %)",
@@ -104,13 +107,13 @@ const GOALS: &[Goal] = &[
                 .starts_with("vec-mat")
                 .then(|| c.rate() / c.limits.read / 0.95)
         },
-        why: "",
+        why: "the sums of 4096 columns wait in the second-level cache.",
     },
     Goal {
         name: "batches of small matrices and attention views: 1.5 times PyTorch",
         threads: 2,
         reached: |c| times_torch(c, &["batched"], 1.5),
-        why: "",
+        why: "the right operand of every small matrix is packed, although it could be read in place.",
     },
     Goal {
         name: "`bf16` products: PyTorch's speed",
@@ -119,7 +122,7 @@ const GOALS: &[Goal] = &[
             let bf16 = c.own.case == "matmul" && c.own.params.starts_with("bf16");
             bf16.then_some(c.torch?.median_ns / c.own.median_ns)
         },
-        why: "",
+        why: "both panels are packed in pairs, which is not free, and the tile has the shape that suits `float32`.",
     },
     Goal {
         name: "a view: 60 ns",
@@ -129,7 +132,7 @@ const GOALS: &[Goal] = &[
             let views = 1.0 + f64::from(c.own.case.contains('+'));
             (c.own.group == "A").then(|| views * 60.0 / c.own.median_ns)
         },
-        why: "",
+        why: "a view is in the registry, counts its storage, and notes its base: some nine atomic exchanges.",
     },
     Goal {
         name: "`empty`: 100 ns of 1 KiB, 1 µs of 64 MiB",
@@ -139,7 +142,7 @@ const GOALS: &[Goal] = &[
             ("empty", "64MiB") => Some(1000.0 / c.own.median_ns),
             _ => None,
         },
-        why: "",
+        why: "a storage is counted, recorded and registered with its line; what is left is eleven atomic exchanges.",
     },
     Goal {
         name: "a chained add of 16 floats: 150 ns, with history 250 ns, forward and backward 700 ns",
@@ -153,13 +156,13 @@ const GOALS: &[Goal] = &[
             };
             Some(each * 1000.0 / c.own.median_ns)
         },
-        why: "",
+        why: "of an addition without history a third is the storage of its result (see `empty`); with history a node is made, linked, and dropped.",
     },
     Goal {
         name: "the training step: 1.2 times PyTorch",
         threads: 2,
         reached: |c| times_torch(c, &["mlp step"], 1.2),
-        why: "",
+        why: "products of 128 rows are short.",
     },
     Goal {
         name: "two threads: 1.8 times one where arithmetic is the limit",
@@ -170,13 +173,13 @@ const GOALS: &[Goal] = &[
             (square || r.case == "mlp step")
                 .then(|| Some(c.alone?.median_ns / r.median_ns / 1.8))?
         },
-        why: "",
+        why: "memory and the shared cache serve both threads.",
     },
     Goal {
         name: "beside a busy neighbour on one of two cores: at most 1.6 times the time",
         threads: 2,
         reached: |c| Some(1.6 / c.own.neighbour?),
-        why: "",
+        why: "the last chunks of a loop are waited for while their thread does not run; what is bound by memory shares its bandwidth too.",
     },
     Goal {
         name: "memory: reserved and resident bytes within 10 % + 4 MiB of the live ones",
@@ -188,7 +191,7 @@ const GOALS: &[Goal] = &[
             let used = r.peak_reserved?.max(r.peak_rss?);
             of_group.then(|| most / used as f64)
         },
-        why: "",
+        why: "blocks are taken from the system in pieces of 2 MiB, and products have scratch of up to 2 MiB beside them.",
     },
 ];
 
