@@ -3,7 +3,7 @@
 use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
 use crate::arithmetic::Fractional;
 use crate::simd::Isa;
-use crate::sums::{Term, are_lost, sum_of, sums_of};
+use crate::sums::{MANY, Term, are_lost, sum_of, sums_of};
 
 /// How many, their mean, and the sum of squared distances from it.
 #[derive(Clone, Copy)]
@@ -96,6 +96,8 @@ impl<T: Fractional> Accumulator for Spread<T> {
                 Self::widely(n, at)
             } else {
                 let about = Self::about(n, T::wide(center), apart, squares);
+                // Of few elements the first sum is as good as can be; of many, that of the small distances is better.
+                let mean = if n < MANY { mean } else { about.mean };
                 Spread { mean, ..about }
             };
             total = total.then(block, number);

@@ -55,6 +55,9 @@ pub(crate) const NEAR: usize = 8;
 /// Sums that grow side by side: two vectors of the widest kind, whose steps overlap.
 const LANES: usize = 16;
 
+/// Sums of fewer terms are added in the wide precision alone.
+pub(crate) const MANY: usize = LANES * NEAR;
+
 /// [`NEAR`] values as one, in pairs of pairs.
 #[inline(always)]
 pub(crate) fn pairs<R>(at: impl Fn(usize) -> R, join: impl Fn(R, R) -> R) -> R {
@@ -85,13 +88,13 @@ pub(crate) fn sums_of<R: Term, S: Term>(
     let (mut a, mut b) = ([R::Wide::ZERO; LANES], [S::Wide::ZERO; LANES]);
     let mut i = 0;
     // Every index is known once the inner loops are unrolled, so the lanes live in registers.
-    while i + LANES * NEAR <= len {
+    while i + MANY <= len {
         for l in 0..LANES {
             let at = |k: usize| i + k * LANES + l;
             a[l] = a[l].plus(near(|k| first(at(k))).wide());
             b[l] = b[l].plus(near(|k| second(at(k))).wide());
         }
-        i += LANES * NEAR;
+        i += MANY;
     }
     while i + LANES <= len {
         for l in 0..LANES {
