@@ -54,8 +54,9 @@ pub fn run(options: &Options, peers: &Peers) -> Result<bool, String> {
         }
     }
     for &threads in &options.threads {
-        let limits = limits::measure(threads).map_err(|e| format!("bench: limits: {e}"))?;
-        let record = limits.to_record(threads, peers.rounds);
+        let limits =
+            limits::measure(threads, peers.rounds).map_err(|e| format!("bench: limits: {e}"))?;
+        let record = limits.to_record(threads);
         joined.insert(record.key(), [(record.peer.clone(), record)].into());
     }
     if let Some(path) = &options.json {
@@ -86,18 +87,13 @@ pub fn again(figures: &Path, report: &Path) -> Result<bool, String> {
 
 /// Writes the page, and says where it is.
 fn write(mut joined: Joined, path: &Path) -> Result<(), String> {
-    let (mut measured, mut rounds) = (report::ByThreads::new(), 0);
+    let mut measured = report::ByThreads::new();
     joined.retain(|key, peers| {
-        let limits = peers
-            .get("limits")
-            .and_then(|r| Some((r.rounds?, r.limits?)));
-        if let Some((n, limits)) = limits {
-            rounds = n;
-            measured.insert(key.3, limits);
-        }
+        let limits = peers.get("limits").and_then(|r| r.limits);
+        measured.extend(limits.map(|limits| (key.3, limits)));
         limits.is_none()
     });
-    let text = report::text(&joined, &measured, rounds);
+    let text = report::text(&joined, &measured);
     std::fs::write(path, text).map_err(|e| format!("bench: {}: {e}", path.display()))?;
     println!("{}", report::summary(&joined));
     println!("written to {}", path.display());

@@ -15,16 +15,17 @@ pub struct Limits {
     pub triad: f64,
     pub read: f64,
     pub flops: f64,
+    /// The rounds of the comparison that it was measured with.
+    pub rounds: usize,
 }
 
 impl Limits {
-    /// As a line among the figures of a comparison of so many rounds.
-    pub fn to_record(self, threads: usize, rounds: usize) -> Record {
+    /// As a line among the figures of a comparison.
+    pub fn to_record(self, threads: usize) -> Record {
         Record {
             peer: "limits".into(),
             group: "limits".into(),
             threads,
-            rounds: Some(rounds),
             limits: Some(self),
             ..Record::default()
         }
@@ -34,8 +35,8 @@ impl Limits {
 const FLOATS: usize = 1 << 24;
 const ROUNDS: usize = 7;
 
-/// Measures with this many threads, on memory of the engine's own.
-pub fn measure(threads: usize) -> Result<Limits> {
+/// Measures with this many threads, for a comparison of so many rounds, on memory of the engine's own.
+pub fn measure(threads: usize, rounds: usize) -> Result<Limits> {
     let make = || Tensor::ones([FLOATS], DType::F32, &Device::cpu());
     let (dst, a, b) = (make()?, make()?, make()?);
     let (a, b) = (a.read::<f32>()?, b.read::<f32>()?);
@@ -84,6 +85,7 @@ pub fn measure(threads: usize) -> Result<Limits> {
         triad: 3.0 * bytes / triad,
         read: bytes / read,
         flops: flops as f64 / fma,
+        rounds,
     })
 }
 

@@ -44,12 +44,9 @@ pub struct Record {
     /// By what it takes longer while another thread keeps a core busy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour: Option<f64>,
-    /// What the machine can do, and after how many rounds that was measured: no case.
+    /// What the machine can do: no case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// See there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<usize>,
     /// Why it has no figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -15,24 +15,25 @@ pub const APART: [&str; 2] = ["A", "I"];
 pub type ByThreads = BTreeMap<usize, Limits>;
 
 /// The page.
-pub fn text(joined: &Joined, limits: &ByThreads, rounds: usize) -> String {
+pub fn text(joined: &Joined, limits: &ByThreads) -> String {
     let mut out = format!(
         "# Speed\n\n\
-         Written by `cargo xtask bench --compare PYTHON`: {rounds} interleaved rounds of each program, each cell the median of a round's\n\
-         median. Machine: {}. PyTorch eager and NumPy run from the same cores with the same number of threads.\n\
+         Written by `cargo xtask bench --compare PYTHON`: interleaved rounds of each program, each cell the middle one of the rounds'\n\
+         medians. Machine: {}. PyTorch eager and NumPy run from the same cores with the same number of threads.\n\
          \"×\" is PyTorch's time divided by osteon's: above 1, osteon is faster. The fraction is of the machine's limit, measured in the\n\
-         same run: streaming copy, triad or read for what moves bytes, multiply-adds for products.\n\n",
+         same run: streaming copy, triad or read for what moves bytes, multiply-adds for products. Such machines are\n\
+         shared: the same program may be a third slower an hour later, so ratios near 1 say little.\n\n",
         machine()
     );
     let _ = writeln!(
         out,
-        "| threads | copy GB/s | triad GB/s | read GB/s | f32 GFLOP/s |\n|---|---|---|---|---|"
+        "| threads | rounds | copy GB/s | triad GB/s | read GB/s | f32 GFLOP/s |\n|---|---|---|---|---|---|"
     );
     for (threads, l) in limits {
         let _ = writeln!(
             out,
-            "| {threads} | {:.1} | {:.1} | {:.1} | {:.0} |",
-            l.copy, l.triad, l.read, l.flops
+            "| {threads} | {} | {:.1} | {:.1} | {:.1} | {:.0} |",
+            l.rounds, l.copy, l.triad, l.read, l.flops
         );
     }
     let _ = writeln!(out, "\n{}", summary(joined));
