@@ -3,7 +3,7 @@
 //! Whichever of its dims is dense is read along: lines of steps as dot products, lines of columns as multiples that are
 //! added up, several together, so that sums stay in registers. Asking for memory ahead gained nothing where it was measured.
 
-use crate::micro::{Factor, Sum, is_dense, pack};
+use crate::micro::{Factor, Sum, is_dense, pack_lane};
 use crate::simd::vectorized;
 
 /// Partial sums of a dot product, so that additions do not wait for each other, and errors stay small.
@@ -138,7 +138,7 @@ pub(crate) type Row = unsafe fn(*mut u8, *const u8, *const u8, &[isize], &[isize
 /// `first` part.
 ///
 /// # Safety
-/// As [`pack`], for the positions of all columns and steps; `sums` has room for a sum for each column, `row` and
+/// As [`pack_lane`], for the positions of all columns and steps; `sums` has room for a sum for each column, `row` and
 /// `scratch` for one for each step.
 pub(crate) unsafe fn row_times_matrix<T: Factor>(
     sums: *mut u8,
@@ -197,7 +197,7 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
         for (j, column) in columns.iter().enumerate() {
             // SAFETY: the caller's contract: the scratch has room for all steps.
             let [sum] = unsafe {
-                pack::<T>(scratch, 1, matrix, std::slice::from_ref(column), steps);
+                pack_lane::<T>(scratch, matrix.offset(*column), steps);
                 let line = [scratch.cast::<T::Sum>().cast_const()];
                 vectorized(
                     #[inline(always)]

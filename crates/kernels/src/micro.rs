@@ -62,45 +62,18 @@ sums! {
     Complex<f64>: Complex::new(0.0, 0.0), |s, a, b| s + a * b, s + b;
 }
 
-/// Packs `depth.len()` steps of at most `width` lanes as a sliver: `width` sums for each step, zeros beyond the lanes.
-/// Element (lane, step) lies at `ptr + lanes[lane] + depth[step]`.
+/// Packs one lane: the elements at `ptr + steps[p]`, one after the other as they are summed.
 ///
 /// # Safety
 /// All those elements may be read; `to` is aligned and has room.
-pub(crate) unsafe fn pack<T: Factor>(
-    to: *mut u8,
-    width: usize,
-    ptr: *const u8,
-    lanes: &[isize],
-    depth: &[isize],
-) {
+pub(crate) unsafe fn pack_lane<T: Factor>(to: *mut u8, ptr: *const u8, steps: &[isize]) {
     let to = to.cast::<T::Sum>();
-    // SAFETY: the caller's contract.
-    let read = |at: isize| unsafe { ptr.offset(at).cast::<T>().read_unaligned().to::<T::Sum>() };
-    if lanes.len() == width && is_dense::<T>(lanes) {
-        for (p, &step) in depth.iter().enumerate() {
-            for i in 0..width {
-                // SAFETY: the caller's contract.
-                unsafe {
-                    to.add(p * width + i)
-                        .write(read(lanes[0] + step + (i * size_of::<T>()) as isize))
-                };
-            }
-        }
-        return;
-    }
-    for i in 0..width {
-        let Some(&lane) = lanes.get(i) else {
-            for p in 0..depth.len() {
-                // SAFETY: the caller's contract.
-                unsafe { to.add(p * width + i).write(T::Sum::ZERO) };
-            }
-            continue;
+    for (p, &step) in steps.iter().enumerate() {
+        // SAFETY: the caller's contract.
+        unsafe {
+            to.add(p)
+                .write(ptr.offset(step).cast::<T>().read_unaligned().to())
         };
-        for (p, &step) in depth.iter().enumerate() {
-            // SAFETY: the caller's contract.
-            unsafe { to.add(p * width + i).write(read(lane + step)) };
-        }
     }
 }
 

@@ -26,17 +26,8 @@ impl<const N: usize> List<N> {
     pub(super) fn of(&mut self, plan: &Plan<2>, range: Range<usize>) -> [&[isize]; 2] {
         let len = range.len();
         if self.range != range {
-            let [first, second] = &mut self.at;
-            let (first, second) = (&mut first[..len], &mut second[..len]);
-            let mut filled = 0;
-            plan.for_each_run_in(range.clone(), |[a, b], len, [da, db]| {
-                for i in 0..len as isize {
-                    let at = filled + i as usize;
-                    first[at].write(a + da * i);
-                    second[at].write(b + db * i);
-                }
-                filled += len;
-            });
+            let lists = self.at.each_mut().map(|list| &mut list[..len]);
+            positions(plan, range.clone(), lists);
             self.range = range;
         }
         self.at.each_ref().map(|list| {
@@ -45,4 +36,27 @@ impl<const N: usize> List<N> {
             unsafe { std::slice::from_raw_parts(list.as_ptr().cast::<isize>(), len) }
         })
     }
+}
+
+/// Writes the positions of this part, which is as long as the lists.
+pub(super) fn positions<'a>(
+    plan: &Plan<2>,
+    part: Range<usize>,
+    lists: [&'a mut [MaybeUninit<isize>]; 2],
+) -> [&'a [isize]; 2] {
+    let total = part.len();
+    let [first, second] = lists;
+    assert!(first.len() == total && second.len() == total);
+    let mut filled = 0;
+    plan.for_each_run_in(part, |[a, b], len, [da, db]| {
+        for i in 0..len as isize {
+            let at = filled + i as usize;
+            first[at].write(a + da * i);
+            second[at].write(b + db * i);
+        }
+        filled += len;
+    });
+    // SAFETY: filled above, as the walk reports every element of the part.
+    [first, second]
+        .map(|list| unsafe { std::slice::from_raw_parts(list.as_ptr().cast::<isize>(), total) })
 }

@@ -1,10 +1,9 @@
 //! The product of a single row with a matrix, which is read where it is.
 
+use super::list::positions;
 use super::work::Shared;
 use super::{ALIGN, Dims, Typed};
 use crate::par::{num_threads, par_for};
-use osteon_spec::Plan;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Steps of a sum that are done at a time: as much of the row stays in the caches.
@@ -121,12 +120,15 @@ impl<'a> RowWork<'a> {
         let part = start..dims.cols.numel().min(start + self.cols);
         // SAFETY: lists and sums have room for a tile's columns, or for the steps that are done at a time.
         unsafe {
-            let cols = positions(&dims.cols, part, col_lists);
+            let list = |at: *mut u8, len: usize| std::slice::from_raw_parts_mut(at.cast(), len);
+            let lists = col_lists.map(|at| list(at, part.len()));
+            let cols = positions(&dims.cols, part, lists);
             // A sum of nothing is a step of nothing.
             for start in (0..dims.depth.numel().max(1)).step_by(DEPTH) {
                 let steps = start..dims.depth.numel().min(start + DEPTH);
-                let steps = positions(&dims.depth, steps, step_lists);
-                (typed.pack_row)(row, 1, from_lhs, &[0], steps[0]);
+                let lists = step_lists.map(|at| list(at, steps.len()));
+                let steps = positions(&dims.depth, steps, lists);
+                (typed.pack_row)(row, from_lhs, steps[0]);
                 (typed.row)(sums, row, from_rhs, cols[1], steps[1], column, start == 0);
             }
             (typed.merge)(sums, 0, dst, &[0], cols[0], false);
@@ -138,30 +140,4 @@ impl Parts {
     fn total(&self) -> usize {
         2 * self.line + self.sums + 2 * (self.cols + self.depth)
     }
-}
-
-/// The positions of two operands along a part of a walk.
-///
-/// # Safety
-/// Both lists have room for the part, and nobody else uses them meanwhile.
-unsafe fn positions<'a>(
-    plan: &Plan<2>,
-    part: Range<usize>,
-    lists: [*mut u8; 2],
-) -> [&'a [isize]; 2] {
-    let len = part.len();
-    let lists = lists.map(<*mut u8>::cast::<isize>);
-    let mut filled = 0;
-    plan.for_each_run_in(part, |[a, b], len, [da, db]| {
-        for i in 0..len {
-            // SAFETY: the caller's contract: runs add up to the part.
-            unsafe {
-                lists[0].add(filled + i).write(a + da * i as isize);
-                lists[1].add(filled + i).write(b + db * i as isize);
-            }
-        }
-        filled += len;
-    });
-    // SAFETY: filled above, as the walk reports every element of the part.
-    lists.map(|list| unsafe { std::slice::from_raw_parts(list, len) })
 }

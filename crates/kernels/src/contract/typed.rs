@@ -4,7 +4,7 @@ use super::micro::{self, Micro};
 use super::pack::{self, Pack};
 use crate::convert::Convert;
 use crate::dot::{Row, row_times_matrix};
-use crate::micro::{Factor, Sum, is_dense};
+use crate::micro::{Factor, Sum, is_dense, pack_lane};
 use crate::simd::{Level, vectorized};
 use crate::with_element;
 use half::{bf16, f16};
@@ -23,7 +23,7 @@ pub(super) struct Typed {
     pub(super) merge: Merge,
     pub(super) row: Row,
     /// Packs the row for [`Typed::row`].
-    pub(super) pack_row: unsafe fn(*mut u8, usize, *const u8, &[isize], &[isize]),
+    pub(super) pack_row: unsafe fn(*mut u8, *const u8, &[isize]),
 }
 
 impl Typed {
@@ -54,7 +54,7 @@ fn of<T: Factor>(level: Level) -> Typed {
         pack: pack::of::<T>(level),
         merge: merge::<T>,
         row: row_times_matrix::<T>,
-        pack_row: crate::micro::pack::<T>,
+        pack_row: pack_lane::<T>,
     }
 }
 
