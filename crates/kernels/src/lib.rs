@@ -24,6 +24,7 @@ mod complex;
 mod contract;
 mod convert;
 mod copy;
+mod cores;
 mod dot;
 mod element;
 mod exponentials;

@@ -3,6 +3,13 @@
 //! Not a work-stealing pool: a thread that waits here runs nothing but its own loop, so locks held
 //! around a kernel can never meet foreign work. A loop that finds the pool taken, or that runs
 //! inside another loop, runs on its own thread alone.
+//!
+//! Cores may be shared with neighbours. Left alone, the system puts a worker that sleeps between
+//! loops onto the core of the thread that wakes it as soon as every core is busy: two threads then
+//! share one core, and the neighbour has the other. So a worker leaves the core that a loop comes
+//! from, and the thread that waits for a worker which the system has put aside lends it its core.
+//! With one busy neighbour on two cores, loops of 0.1 to 50 ms took 1.0 to 1.45 times as long
+//! (medians) as without, and 1.5 to 2.0 times when threads were left where they were.
 
 use std::any::Any;
 use std::array;
@@ -10,8 +17,10 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize as StdAtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool as StdAtomicBool, AtomicUsize as StdAtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
+use crate::cores::{self, Thread};
 use sync::{Arc, AtomicBool, AtomicUsize, Builder, Condvar, JoinHandle, Mutex};
 
 #[cfg(not(loom))]
@@ -33,6 +42,9 @@ const SPINS: usize = if cfg!(loom) { 0 } else { 1000 };
 
 /// Chunks for each thread: with fewer, a thread that shares its core holds up the others.
 const CHUNKS_PER_THREAD: usize = 8;
+
+/// How long a thread sleeps, at least, before it takes those it waits for as put aside.
+const PATIENCE: Duration = Duration::from_micros(50);
 
 /// Parts of a loop, at most; more threads than that begin in the same ones.
 const PARTS: usize = if cfg!(loom) { 3 } else { 16 };
@@ -131,12 +143,25 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     job: Option<JobRef>,
+    /// Who posted the job, and from which core.
+    poster: Option<(Thread, usize)>,
+    /// The workers, so that a core can be lent to them.
+    workers: Vec<std::sync::Arc<Worker>>,
     /// Counts jobs, so that a worker joins each at most once.
     epoch: usize,
     /// How many more workers may join the job.
     seats: usize,
     asleep: usize,
     quit: bool,
+}
+
+/// Where a worker is. Hints: nothing but speed depends on them.
+#[derive(Debug)]
+struct Worker {
+    thread: Thread,
+    at_work: StdAtomicBool,
+    /// It is bound to a core that was lent to it.
+    moved: StdAtomicBool,
 }
 
 /// A [`Job`] whose lifetime is kept by R1–R3.
@@ -205,6 +230,8 @@ impl Pool {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
                     job: None,
+                    poster: None,
+                    workers: Vec::new(),
                     epoch: 0,
                     seats: 0,
                     asleep: 0,
@@ -240,6 +267,7 @@ impl Pool {
         }
         let helpers = (threads - 1).min(total.div_ceil(chunk) - 1);
         self.grow(helpers);
+        let begun = Instant::now();
         let parts = (helpers + 1).min(PARTS);
         let chunks = total.div_ceil(chunk);
         let job = Job {
@@ -254,7 +282,7 @@ impl Pool {
         let outer = INSIDE.replace(true);
         job.work(0);
         INSIDE.set(outer);
-        self.retire();
+        self.retire(begun);
         self.busy.store(false, Ordering::Release);
         let panic = job.panic.lock().unwrap().take();
         if let Some(panic) = panic {
@@ -286,14 +314,15 @@ impl Pool {
         state.job = Some(JobRef(std::ptr::from_ref(job).cast()));
         state.epoch = state.epoch.wrapping_add(1);
         state.seats = helpers;
+        state.poster = cores::this_core().map(|core| (cores::this_thread(), core));
         shared.epoch.store(state.epoch, Ordering::Release);
         for _ in 0..helpers.min(state.asleep) {
             shared.posted.notify_one();
         }
     }
 
-    /// Takes the job back and waits for the workers that joined it.
-    fn retire(&self) {
+    /// Takes the job, begun at this time, back and waits for the workers that joined it.
+    fn retire(&self, begun: Instant) {
         let shared = &*self.shared;
         // A worker that wakes only now finds no job, and nobody waits for it.
         shared.state.lock().unwrap().job = None;
@@ -303,9 +332,16 @@ impl Pool {
             }
             std::hint::spin_loop();
         }
+        // A worker that runs is through with its chunk in this time.
+        let mut patience = PATIENCE.max(begun.elapsed() / CHUNKS_PER_THREAD as u32);
         let mut state = shared.state.lock().unwrap();
         while shared.joined.load(Ordering::Acquire) > 0 {
-            state = shared.left.wait(state).unwrap();
+            let (woken, wait) = shared.left.wait_timeout(state, patience).unwrap();
+            state = woken;
+            if wait.timed_out() {
+                state.lend_core();
+                patience *= 2;
+            }
         }
     }
 }
@@ -320,15 +356,42 @@ impl Drop for Pool {
     }
 }
 
+impl State {
+    /// This thread is about to sleep: one worker that is at the job may have its core meanwhile.
+    fn lend_core(&self) {
+        let waits = |w: &&std::sync::Arc<Worker>| {
+            w.at_work.load(Ordering::Relaxed) && !w.moved.load(Ordering::Relaxed)
+        };
+        if let Some(worker) = self.workers.iter().find(waits) {
+            worker.moved.store(true, Ordering::Relaxed);
+            cores::move_here(worker.thread);
+        }
+    }
+
+    /// The thread and the core that a worker shall keep off before it joins the job.
+    fn in_the_way(&self, worker: &Worker) -> Option<(Thread, usize)> {
+        let (poster, core) = self.poster?;
+        (worker.moved.load(Ordering::Relaxed) || cores::this_core() == Some(core))
+            .then_some((poster, core))
+    }
+}
+
 impl Shared {
     /// A worker's life.
     fn serve(&self, thread: usize) {
         INSIDE.set(true);
+        let worker = std::sync::Arc::new(Worker {
+            thread: cores::this_thread(),
+            at_work: StdAtomicBool::new(false),
+            moved: StdAtomicBool::new(false),
+        });
+        self.state.lock().unwrap().workers.push(worker.clone());
         let mut seen = 0;
-        while let Some((job, epoch)) = self.join(seen) {
+        while let Some((job, epoch)) = self.join(seen, &worker) {
             seen = epoch;
             // SAFETY: R1, R2: this worker counts in `joined`.
             unsafe { &*job.0 }.work(thread);
+            worker.at_work.store(false, Ordering::Relaxed);
             if self.joined.fetch_sub(1, Ordering::Release) == 1 {
                 // Under the lock: not between the last look of who waits and its sleep.
                 let _state = self.state.lock().unwrap();
@@ -338,7 +401,7 @@ impl Shared {
     }
 
     /// Waits for a job after the `seen`th and joins it; none when the pool ends.
-    fn join(&self, seen: usize) -> Option<(JobRef, usize)> {
+    fn join(&self, seen: usize, worker: &Worker) -> Option<(JobRef, usize)> {
         for _ in 0..SPINS {
             if self.epoch.load(Ordering::Acquire) != seen {
                 break;
@@ -346,6 +409,7 @@ impl Shared {
             std::hint::spin_loop();
         }
         let mut state = self.state.lock().unwrap();
+        let mut moved = false;
         loop {
             if state.quit {
                 return None;
@@ -354,7 +418,18 @@ impl Shared {
                 && state.epoch != seen
                 && state.seats > 0
             {
+                if !moved && let Some((poster, core)) = state.in_the_way(worker) {
+                    // Without the lock, as the new core may have no time at once; and once only:
+                    // where there is no other core, the work is done on this one.
+                    drop(state);
+                    moved = true;
+                    worker.moved.store(false, Ordering::Relaxed);
+                    cores::keep_off(core, poster);
+                    state = self.state.lock().unwrap();
+                    continue;
+                }
                 state.seats -= 1;
+                worker.at_work.store(true, Ordering::Relaxed);
                 self.joined.fetch_add(1, Ordering::Relaxed);
                 return Some((job, state.epoch));
             }
