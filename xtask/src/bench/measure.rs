@@ -1,6 +1,6 @@
 //! Times of repeated runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a case is measured.
@@ -56,19 +56,15 @@ pub fn measure<E>(mut run: impl FnMut() -> Result<(), E>) -> Result<Times, E> {
     })
 }
 
-/// Runs something while another thread keeps a core busy, as a neighbour on the machine would.
-pub fn beside_another<R>(run: impl FnOnce() -> R) -> R {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
-        let result = run();
-        done.store(true, Ordering::Relaxed);
-        result
-    })
+/// Runs something while another process keeps a core busy, as a neighbour on the machine would; none where it cannot be started.
+pub fn beside_another<R>(run: impl FnOnce() -> R) -> Option<R> {
+    let mut other = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .ok()?;
+    let result = run();
+    let _ = other.kill().and_then(|()| other.wait());
+    Some(result)
 }
 
 /// A line of `/proc/self/status` in bytes.

@@ -119,7 +119,7 @@ impl Sink {
         let record = match times {
             Ok(t) => Record {
                 neighbour: (self.neighbour)
-                    .then(|| beside_another(|| measure(&mut run)).ok())
+                    .then(|| beside_another(|| measure(&mut run))?.ok())
                     .flatten()
                     .map(|beside| beside.median / t.median),
                 median_ns: t.median,
