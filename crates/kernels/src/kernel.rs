@@ -14,8 +14,7 @@ use crate::lane::computed_in;
 use crate::operand::{BLOCK, Block, Form, Operand, Staging};
 use crate::par::par_for;
 use crate::stream;
-use crate::tile::{SIDE, Tiles};
-use crate::transpose::transpose_matrix;
+use crate::tile::{Tiles, Turned};
 use crate::value::Value;
 use osteon_spec::Scalar;
 use osteon_spec::{DType, Plan};
@@ -249,7 +248,8 @@ impl<'a, const N: usize> Walk<'a, N> {
         let first = |k: usize| ptrs[k].wrapping_offset(plan.offsets()[k]);
         let in_place = |k: usize| k > 0 && first(k) == first(0);
         let is_staged = (1..N).any(|k| in_place(k) && kernel.in_place != Some(k));
-        let streams = is_dense(0)
+        // Rows of tiles lie apart: it pays for converted results, too, not to read their lines first.
+        let streams = (is_dense(0) || tiles.is_some() && steps[0] == forms[0].width as isize)
             && !(1..N).any(in_place)
             && inner.size >= SHORT_STAGED
             && stream::pays(plan.numel() * forms[0].width);
@@ -374,8 +374,9 @@ impl<'a, const N: usize> Walk<'a, N> {
                 body(from, part, params);
                 let to = (is_dense && !self.streams).then(|| at(0));
                 let results = self.forms[0].finish(part, block, scratch, to);
-                if several {
-                    self.prefetch(at, steps, part);
+                if several && !matches!(self.way, Way::Tiles(_)) {
+                    let next = |k: usize| at(k).wrapping_add(part * self.forms[k].width);
+                    self.prefetch(next, steps, part);
                 }
                 if self.streams {
                     stream::store(at(0), results, part * self.forms[0].width);
@@ -386,14 +387,13 @@ impl<'a, const N: usize> Walk<'a, N> {
         }
     }
 
-    /// Asks for the part of the inputs after this one.
+    /// Asks for the part of the inputs that comes next. Hardware foresees neither the end of a run nor the row of a tile.
     #[inline(always)]
-    fn prefetch(&self, at: impl Fn(usize) -> *mut u8, steps: [isize; N], part: usize) {
+    fn prefetch(&self, next: impl Fn(usize) -> *mut u8, steps: [isize; N], part: usize) {
         for (k, (form, step)) in self.forms.iter().zip(steps).enumerate().skip(1) {
             if step == form.width as isize {
-                let next = at(k).wrapping_add(part * form.width);
                 for line in (0..part * form.width).step_by(stream::LINE) {
-                    stream::prefetch(next.wrapping_add(line));
+                    stream::prefetch(next(k).wrapping_add(line));
                 }
             }
         }
@@ -405,7 +405,7 @@ impl<'a, const N: usize> Walk<'a, N> {
     /// As [`Walk::part`].
     #[inline(never)]
     unsafe fn tiles(&self, tiles: &Tiles<N>, range: Range<usize>) {
-        let mut turned = [const { Block::NEW }; N];
+        let mut turned = [const { Turned::NEW }; N];
         let mut blocks = [const { Block::NEW }; N];
         let mut staging = blocks.each_mut().map(Staging::new);
         let mut scratch = Block::NEW;
@@ -416,17 +416,16 @@ impl<'a, const N: usize> Walk<'a, N> {
             let mut down = tiles.down();
             for k in 1..N {
                 if tiles.is_across(k) {
-                    let width = self.forms[k].width;
-                    let (to, row) = (turned[k].ptr(), (SIDE * width) as isize);
-                    // SAFETY: the tile lies in the operand, and fits a block.
-                    unsafe {
-                        let from = (ptrs[k].cast_const(), inner.strides[k]);
-                        transpose_matrix((to, row), from, tile.rows, tile.cols, width);
-                    }
-                    (ptrs[k], down[k]) = (to, row);
+                    let (from, width) = (ptrs[k].cast_const(), self.forms[k].width);
+                    // SAFETY: the tile lies in the operand.
+                    (ptrs[k], down[k]) =
+                        unsafe { turned[k].fill(&tile, from, inner.strides[k], width) };
                 }
             }
             for _ in 0..tile.rows {
+                if tiles.are_far() {
+                    self.prefetch(|k| ptrs[k].wrapping_offset(down[k]), steps, tile.cols);
+                }
                 // SAFETY: a run of the plan, or of its turned elements.
                 unsafe { self.run(ptrs, steps, tile.cols, &mut staging, &mut scratch) };
                 ptrs = std::array::from_fn(|k| ptrs[k].wrapping_offset(down[k]));

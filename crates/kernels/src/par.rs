@@ -261,6 +261,11 @@ impl Pool {
         let mut chunk = grain
             .max(total.div_ceil(threads * CHUNKS_PER_THREAD))
             .max(1);
+        let chunks = total / chunk;
+        if chunks > threads {
+            // As many for each thread: the last one of seven would be waited for by all but one.
+            chunk = total.div_ceil(chunks - chunks % threads);
+        }
         if chunk > 1024 {
             // Chunks of elements begin on cache lines where the data does.
             chunk = chunk.next_multiple_of(64);

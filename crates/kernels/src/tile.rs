@@ -1,15 +1,23 @@
 //! Walks in tiles, for operands that are dense along different dims.
 
-use crate::operand::BLOCK_BYTES;
+use crate::stream;
+use crate::transpose::transpose_matrix;
 use osteon_spec::{Plan, PlanDim};
+use std::mem::MaybeUninit;
 
 /// Elements of a row of a tile, at most: rows are runs that a loop does in one call.
-pub(crate) const SIDE: usize = 256;
+const SIDE: usize = 256;
 
-/// Bytes of the columns of a tile: a cache line, so that each line of an operand that lies across
-/// is read once, by one tile.
-const LINE: usize = 64;
-const _: () = assert!(SIDE * LINE <= BLOCK_BYTES);
+/// Bytes of the columns of a tile: whole cache lines, so that each line of an operand that lies across is read once, by
+/// one tile, and four of them, because memory serves what lies together faster; but see [`SMALL`].
+const COLUMN: usize = 4 * stream::LINE;
+
+/// Bytes of an operand that the second-level cache holds: one line is as good as four, and leaves the tile in the first.
+const SMALL: usize = 1 << 18;
+
+/// A tile of an operand that lies across, turned: in the second-level cache.
+#[repr(C, align(64))]
+pub(crate) struct Turned(MaybeUninit<[u8; SIDE * COLUMN]>);
 
 /// Tiles with fewer rows or columns are mostly edge.
 const LEAST: usize = 8;
@@ -23,6 +31,7 @@ pub(crate) struct Tiles<const N: usize> {
     around: Plan<N>,
     widths: [usize; N],
     is_across: [bool; N],
+    are_far: bool,
     /// Rows and columns of a tile that lies at no edge.
     rows: usize,
     cols: usize,
@@ -53,6 +62,8 @@ impl<const N: usize> Tiles<N> {
         let outer = rest[dim];
         let is_across = std::array::from_fn(|k| lies_across(k) && is_dense(&outer, k));
         let widest = (0..N).filter(|&k| is_across[k]).map(|k| widths[k]).max()?;
+        let are_far = plan.numel() * widest > SMALL;
+        let column = if are_far { COLUMN } else { stream::LINE };
         let around = rest.iter().enumerate().filter(|(d, _)| *d != dim);
         Some(Tiles {
             inner: *inner,
@@ -60,7 +71,8 @@ impl<const N: usize> Tiles<N> {
             around: Plan::from_dims(plan.offsets(), around.map(|(_, d)| *d)),
             widths,
             is_across,
-            rows: (LINE / widest).min(outer.size),
+            are_far,
+            rows: (column / widest).min(outer.size),
             cols: SIDE.min(inner.size),
         })
     }
@@ -68,6 +80,11 @@ impl<const N: usize> Tiles<N> {
     /// Whether an operand is to be turned.
     pub(crate) fn is_across(&self, k: usize) -> bool {
         self.is_across[k]
+    }
+
+    /// Whether operands come from beyond the second-level cache.
+    pub(crate) fn are_far(&self) -> bool {
+        self.are_far
     }
 
     /// Bytes from one element of a row to the next, for turned operands in their tile.
@@ -121,5 +138,51 @@ impl<const N: usize> Tiles<N> {
             rows: self.rows.min(self.outer.size - r),
             cols: self.cols.min(self.inner.size - c),
         }
+    }
+}
+
+impl Turned {
+    pub(crate) const NEW: Turned = Turned(MaybeUninit::uninit());
+
+    /// Turns a tile of elements of `width` bytes that lies at `from`, `apart` bytes from one column to the next. Gives
+    /// where it lies then, and the bytes from one row to the next.
+    ///
+    /// # Safety
+    /// The tile's elements may be read; it is one of [`Tiles`].
+    pub(crate) unsafe fn fill<const N: usize>(
+        &mut self,
+        tile: &Tile<N>,
+        from: *const u8,
+        apart: isize,
+        width: usize,
+    ) -> (*mut u8, isize) {
+        let (to, row) = (self.0.as_mut_ptr().cast::<u8>(), (SIDE * width) as isize);
+        if tile.rows * width <= stream::LINE {
+            // SAFETY: the tile, for which there is room.
+            unsafe { transpose_matrix((to, row), (from, apart), tile.rows, tile.cols, width) };
+            return (to, row);
+        }
+        // Strips of columns, each of which asks for the next one, and the last one for the tile below: hardware foresees
+        // no step to another column.
+        let strip = stream::LINE / width;
+        for c in (0..tile.cols).step_by(strip) {
+            let cols = strip.min(tile.cols - c);
+            let next = match c + cols < tile.cols {
+                true => from.wrapping_offset((c + cols) as isize * apart),
+                false => from.wrapping_add(tile.rows * width),
+            };
+            for i in 0..strip as isize {
+                for line in (0..tile.rows * width).step_by(stream::LINE) {
+                    stream::prefetch(next.wrapping_offset(i * apart).wrapping_add(line));
+                }
+            }
+            // SAFETY: a strip of the tile, for which there is room.
+            unsafe {
+                let to = (to.add(c * width), row);
+                let from = (from.offset(c as isize * apart), apart);
+                transpose_matrix(to, from, tile.rows, cols, width);
+            }
+        }
+        (to, row)
     }
 }

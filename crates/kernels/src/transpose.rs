@@ -21,7 +21,17 @@ pub(crate) struct Matrix {
     pub(crate) cols: usize,
 }
 
-/// Copies a matrix that has at least [`least`] rows and columns.
+impl Matrix {
+    /// Whether it can be turned in registers: neither side is shorter than a square's, or only rows are, which then lie
+    /// packed in the destination.
+    #[inline]
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        let least = least(width);
+        self.rows >= least && (self.cols >= least || self.to_row == (self.cols * width) as isize)
+    }
+}
+
+/// Copies a matrix that has at least [`least`] rows and columns, or [fits](Matrix::fits) otherwise.
 ///
 /// # Safety
 /// The elements may be read and written, and do not overlap.
@@ -60,7 +70,7 @@ fn variant<const W: usize>(level: Level) -> Turner {
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = level;
-        turn::<[u8; PIECE], W>
+        turn_any::<[u8; PIECE], W>
     }
 }
 
@@ -86,7 +96,7 @@ pub(crate) unsafe fn transpose_matrix(
     };
     // SAFETY: the caller's contract.
     unsafe {
-        if rows.min(cols) >= least(width) {
+        if matrix.fits(width) {
             turner(width)(&matrix);
             return;
         }
@@ -133,23 +143,71 @@ unsafe fn turn<V: Vector, const W: usize>(m: &Matrix) {
         each(m.cols, wide, |c| {
             let from = m.from.offset(c as isize * m.from_col);
             let to = m.to.add(c * W);
-            // Narrow elements make high strips: their lines would take turns in the few places that the first
-            // cache has for lines some power of two apart, so that a line is read once, as a whole.
-            if W <= 2 && m.rows >= LINE / W {
+            // High strips where the lines of their columns would take turns in the eight places that the first cache
+            // has for lines some power of two apart, so that a line is read once, as a whole.
+            let crowded = W <= 2 || wide > 8 && m.from_col % 2048 == 0;
+            if crowded && m.rows >= LINE / W {
                 each(m.rows, LINE / W, |r| {
                     let lines = Lines::read(from.add(r * W), m.from_col, wide);
                     for k in (0..LINE / W).step_by(side) {
                         let to = to.offset((r + k) as isize * m.to_row);
-                        square::<V, W>(to, m.to_row, lines.at(k * W), LINE as isize);
+                        square::<V, W>(to, m.to_row, lines.at(k * W), LINE as isize, side);
                     }
                 });
             } else {
                 each(m.rows, side, |r| {
                     let to = to.offset(r as isize * m.to_row);
-                    square::<V, W>(to, m.to_row, from.add(r * W), m.from_col);
+                    square::<V, W>(to, m.to_row, from.add(r * W), m.from_col, side);
                 });
             }
         });
+    }
+}
+
+/// [`turn`] of fewer columns than a square has, whose rows in the destination follow each other without a gap: what is
+/// written beyond a row is the next one, which is written after it.
+///
+/// # Safety
+/// As [`turn`]; `to_row` is the bytes of a row.
+#[inline(always)]
+unsafe fn few_cols<V: Vector, const W: usize>(m: &Matrix) {
+    let side = PIECE / W;
+    // From the next row on 16 bytes reach beyond the last one.
+    let end = (m.rows + 1).saturating_sub(side.div_ceil(m.cols));
+    let at = |r: usize| m.to.wrapping_offset(r as isize * m.to_row);
+    let mut r = 0;
+    // SAFETY: rows are the matrix's, and so are 16 bytes from a row before `end` on.
+    unsafe {
+        while r + side <= end {
+            square::<V, W>(at(r), m.to_row, m.from.add(r * W), m.from_col, m.cols);
+            r += side;
+        }
+        while r < m.rows {
+            r = r.min(m.rows - side);
+            let mut rows = [[0; PIECE]; PIECE];
+            let to = rows.as_mut_ptr().cast();
+            square::<V, W>(to, PIECE as isize, m.from.add(r * W), m.from_col, m.cols);
+            for (i, row) in rows.iter().enumerate().take(side) {
+                std::ptr::copy_nonoverlapping(row.as_ptr(), at(r + i), m.cols * W);
+            }
+            r += side;
+        }
+    }
+}
+
+/// [`turn`] or [`few_cols`], for vectors that hold one square.
+///
+/// # Safety
+/// As both.
+#[inline(always)]
+unsafe fn turn_any<V: Vector, const W: usize>(m: &Matrix) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if m.cols >= PIECE / W {
+            turn::<V, W>(m)
+        } else {
+            few_cols::<V, W>(m)
+        }
     }
 }
 
@@ -197,24 +255,27 @@ impl Lines {
     }
 }
 
-/// Turns `SQUARES` squares that lie next to each other in the destination. Each round interleaves row `k` with row
-/// `k + side/2` and lays the two halves next to each other; after log2 `side` rounds rows have become columns.
+/// Turns `SQUARES` squares that lie next to each other in the destination; where they have fewer columns, the last one
+/// stands for those that are missing. Each round interleaves row `k` with row `k + side/2` and lays the two halves next to
+/// each other; after log2 `side` rounds rows have become columns. Rows are written in order.
 ///
 /// # Safety
-/// The squares may be read and written; the CPU has the vector's instructions.
+/// The squares may be read, but for columns that are missing, and written; the CPU has the vector's instructions.
 #[inline(always)]
 unsafe fn square<V: Vector, const W: usize>(
     to: *mut u8,
     to_row: isize,
     from: *const u8,
     from_col: isize,
+    cols: usize,
 ) {
     let side = PIECE / W;
     let mut rows = [V::ZERO; PIECE];
     // SAFETY: the caller's contract.
     unsafe {
         for (k, row) in rows.iter_mut().enumerate().take(side) {
-            *row = V::gather(from.offset(k as isize * from_col), side as isize * from_col);
+            let column = from.offset(k.min(cols - 1) as isize * from_col);
+            *row = V::gather(column, side as isize * from_col);
         }
         let mut round = side;
         while round > 1 {
@@ -267,7 +328,7 @@ impl Vector for [u8; PIECE] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Matrix, PIECE, Vector, turn};
+    use super::{Matrix, PIECE, Vector, turn, turn_any};
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -279,7 +340,7 @@ mod x86 {
             if m.cols >= 4 * PIECE / W {
                 turn::<Zmm, W>(m)
             } else {
-                turn::<Xmm, W>(m)
+                turn_any::<Xmm, W>(m)
             }
         }
     }
@@ -293,7 +354,7 @@ mod x86 {
             if m.cols >= 2 * PIECE / W {
                 turn::<Ymm, W>(m)
             } else {
-                turn::<Xmm, W>(m)
+                turn_any::<Xmm, W>(m)
             }
         }
     }
@@ -302,7 +363,7 @@ mod x86 {
     /// As [`super::Turner`].
     pub(super) unsafe fn sse2<const W: usize>(m: &Matrix) {
         // SAFETY: the caller's contract; SSE2 is part of x86-64.
-        unsafe { turn::<Xmm, W>(m) }
+        unsafe { turn_any::<Xmm, W>(m) }
     }
 
     #[derive(Clone, Copy)]
@@ -442,16 +503,25 @@ mod tests {
             (1, 9),
             (2, 2),
             (3, 7),
+            (3, 150),
+            (150, 3),
+            (5, 70),
+            (70, 5),
+            (13, 33),
+            (1, 64),
+            (64, 1),
             (16, 16),
             (17, 70),
             (40, 33),
             (130, 67),
             (64, 129),
         ] {
-            if rows.min(cols) < least(W) {
+            // Packed where it must be.
+            let pad = if cols < least(W) { 0 } else { 3 };
+            if rows < least(W) {
                 continue;
             }
-            let (to_row, from_col) = (cols * W + 3, rows * W + 5);
+            let (to_row, from_col) = (cols * W + pad, rows * W + 5);
             let src: Vec<u8> = (0..cols * from_col).map(|i| (i % 251) as u8).collect();
             let mut got = vec![255; rows * to_row + 1];
             let mut want = got.clone();
@@ -469,6 +539,7 @@ mod tests {
                 rows,
                 cols,
             };
+            assert!(matrix.fits(W));
             // SAFETY: both buffers hold the matrix.
             unsafe { turner(&matrix) };
             assert!(got == want, "{what}: {rows} x {cols} of {W} bytes");
@@ -478,7 +549,7 @@ mod tests {
     #[test]
     fn every_level_turns_as_counting_does() {
         fn all<const W: usize>() {
-            check::<W>(turn::<[u8; PIECE], W>, "portable");
+            check::<W>(turn_any::<[u8; PIECE], W>, "portable");
             for level in [Level::Baseline, Level::Avx2, Level::Avx512] {
                 if level <= best() {
                     check::<W>(turner_at(level, W), &format!("{level:?}"));

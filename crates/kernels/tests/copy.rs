@@ -138,12 +138,49 @@ fn large_copies() {
             check_copy(&shape, &together, &apart, width);
             check_copy(&shape, &apart, &together, width);
         }
+        // Small matrices whose rows follow each other in the destination.
+        for [n, rows, cols] in [[64, 40, 32], [36, 50, 17], [7, 33, 5], [12, 200, 3]] {
+            let shape = [rows, n, cols];
+            let to = layout(&shape, &[n * cols, cols, 1]);
+            let from = layout(&shape, &[1, rows * cols, rows]);
+            check_copy(&shape, &to, &from, width);
+        }
         check_copy(
             &[500, 400],
             &layout(&[500, 400], &[800, 2]),
             &layout(&[500, 1], &[1, 1]),
             width,
         );
+    }
+}
+
+/// Images whose lines are read backwards, pixel by pixel, and pixels cut out of wider ones.
+#[test]
+fn short_rows() {
+    let (high, wide) = (9, 50);
+    for bytes in 1..20 {
+        for (pixel, back) in [(bytes, true), (bytes + 3, true), (bytes + 3, false)] {
+            let src: Vec<u8> = (0..high * wide * pixel).map(|i| (i % 251) as u8).collect();
+            let first = if back { (wide - 1) * pixel } else { 0 };
+            let step = if back {
+                -(pixel as isize)
+            } else {
+                pixel as isize
+            };
+            let mut got = vec![0; high * wide * bytes];
+            let mut want = got.clone();
+            for (i, pixels) in want.chunks_mut(bytes).enumerate() {
+                let at = (i / wide * wide * pixel + first) as isize + (i % wide) as isize * step;
+                pixels.copy_from_slice(&src[at as usize..][..bytes]);
+            }
+            let to = [wide * bytes, bytes, 1].map(|s| s as isize);
+            let from = [(wide * pixel) as isize, step, 1];
+            let strides = [&to[..], &from[..]];
+            let plan = Plan::from_strides(&[high, wide, bytes], [0, first as isize], strides);
+            // SAFETY: the buffers hold all that the strides reach.
+            unsafe { copy(&plan.sorted(), got.as_mut_ptr(), src.as_ptr(), 1) };
+            assert!(got == want, "{bytes} of {pixel} bytes, backwards: {back}");
+        }
     }
 }
 

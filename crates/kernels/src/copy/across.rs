@@ -10,10 +10,19 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Bytes of a block that waits in the cache to go past it.
-const STAGE: usize = 1 << 15;
+const STAGE: usize = 48 << 10;
 
 /// Blocks that a thread copies one after the other before it asks for more work.
 const UNIT: usize = 16;
+
+/// Bytes of a row of the destination up to which it is written together with the next ones.
+const NARROW: usize = 512;
+
+/// The same where its rows begin on lines, with four lines of each column: memory serves what lies together faster.
+const WIDE: usize = 256;
+
+/// Bytes of a column of a block from which on hardware foresees the rest of it.
+const FORESEEN: usize = 1024;
 
 /// Bytes between columns from which on the next column lies in another page.
 const PAGE: isize = 4096;
@@ -36,10 +45,17 @@ pub(super) fn dim(plan: &Plan<2>) -> Option<usize> {
 /// As [`crate::copy`].
 pub(super) unsafe fn copy(plan: &Plan<2>, dim: usize, at: Pointers, width: usize) {
     let dims = plan.dims();
-    // Lines of many rows at once compete for the same few places of a cache.
     let task = Task::new(plan, dim, at, width);
-    let rest = dims[1..].iter().enumerate().filter(|(i, _)| i + 1 != dim);
-    let outer = Plan::from_dims(plan.offsets(), rest.map(|(_, d)| *d));
+    let beside = task.beside.size;
+    let rest = dims.iter().enumerate().skip(1).filter(|(i, _)| *i != dim);
+    let rest = rest.map(|(i, d)| match i {
+        1 => PlanDim {
+            size: d.size / beside,
+            strides: d.strides.map(|s| s * beside as isize),
+        },
+        _ => *d,
+    });
+    let outer = Plan::from_dims(plan.offsets(), rest);
     let units = task.units();
     let bytes = plan.numel() * width / (outer.numel() * units);
     par_for(outer.numel() * units, GRAIN / bytes.max(1), |range| {
@@ -66,6 +82,8 @@ struct Task {
     at: Pointers,
     rows: PlanDim<2>,
     cols: PlanDim<2>,
+    /// Matrices whose rows go on where those of the one before end, copied together.
+    beside: PlanDim<2>,
     width: usize,
     /// Where both are dense and large enough for registers.
     turner: Option<Turner>,
@@ -74,8 +92,10 @@ struct Task {
     down: bool,
     /// Rows and columns of a block.
     block: [usize; 2],
-    /// No block has fewer, or as many more than it should have.
-    least: usize,
+    /// Blocks of a unit.
+    unit: usize,
+    /// No block has fewer rows and columns, or as many more than it should have.
+    least: [usize; 2],
 }
 
 // SAFETY: threads take disjoint blocks of the destination, and nobody else writes the source.
@@ -87,56 +107,97 @@ struct Stage(MaybeUninit<[u8; STAGE]>);
 impl Task {
     fn new(plan: &Plan<2>, dim: usize, at: Pointers, width: usize) -> Task {
         let (cols, rows) = (plan.dims()[0], plan.dims()[dim]);
-        let (dense, least, line) = (width as isize, least(width), LINE / width);
-        let turned = (cols.strides[0], rows.strides[1]) == (dense, dense)
-            && rows.size.min(cols.size) >= least;
+        let (dense, line) = (width as isize, LINE / width);
+        let row = cols.size * width;
+        let matrix = Matrix {
+            to: at.dst,
+            to_row: rows.strides[0],
+            from: at.src,
+            from_col: cols.strides[1],
+            rows: rows.size,
+            cols: cols.size,
+        };
+        let turned = (cols.strides[0], rows.strides[1]) == (dense, dense) && matrix.fits(width);
+        let least = [rows.size, cols.size].map(|n| if turned { least(width).min(n) } else { 1 });
+        // Columns of the source that follow each other and are short.
+        let dense_cols = rows.strides[1] == dense
+            && cols.strides[1] == (rows.size * width) as isize
+            && rows.size <= line;
+        // Rows of the destination that follow each other and are short: blocks are runs.
+        let packed = cols.strides[0] == dense && rows.strides[0] == row as isize;
+        let narrow = row <= if packed { NARROW } else { LINE };
+        let next = plan.dims()[1];
+        let beside =
+            match row <= NARROW / 2 && turned && dim != 1 && next.strides[0] == row as isize {
+                true => (1..=NARROW / row)
+                    .rev()
+                    .find(|n| next.size.is_multiple_of(*n))
+                    .unwrap_or(1),
+                false => 1,
+            };
         // Lines of many rows at once compete for the same few places of a cache: it holds less of them than of a run.
-        let packed = cols.strides[0] == dense && rows.strides[0] == (cols.size * width) as isize;
-        let narrow = cols.size <= line;
-        let streamed = (turned || narrow && packed) && stream::pays(2 * plan.numel() * width);
+        let streamed = (turned || narrow && packed || dense_cols && cols.strides[0] == dense)
+            && stream::pays(8 * plan.numel() * width / 3);
         // Whether all rows of the destination begin on a line.
         let first = at.dst as isize + plan.offsets()[0];
         let starts = plan.dims()[1..]
             .iter()
             .fold(first, |bits, d| bits | d.strides[0]);
         let aligned = starts % LINE as isize == 0;
-        let block = match () {
-            // A line of each column is read as a whole; a row is written in whole lines, or in so many that those
-            // at its ends count for little.
-            () if turned && streamed && !aligned => {
-                [line, (STAGE / (line + least) - LINE) / width - least]
+        let pitch = |row: usize| {
+            if packed {
+                row
+            } else {
+                row.next_multiple_of(LINE)
             }
-            () if turned => [line, 2 * line],
+        };
+        let wide = (STAGE / (WIDE + LINE) - least[0]) / line * line;
+        let block = match () {
+            () if beside > 1 => [STAGE / pitch(beside * row) - least[0], cols.size],
             // Long loops along either side.
-            () if narrow => [STAGE / 2 / (cols.size * width), line],
+            () if narrow => [STAGE / 3 / pitch(row), cols.size],
+            () if dense_cols => [rows.size, STAGE / 3 / rows.size / LINE * line],
+            // A line of each column is read as a whole; a row is written in so many lines that those at its ends
+            // count for little.
+            () if turned && streamed && !aligned => {
+                [line, (STAGE / (line + least[1]) - LINE) / width - least[1]]
+            }
+            () if turned && streamed => [wide.min(4 * line), WIDE / width],
+            () if turned => [line, 2 * line],
             () => [line, 16 * line],
         };
+        let bytes = block[0].min(rows.size) * block[1].min(cols.size) * width * beside;
         Task {
             at,
             rows,
             cols,
+            beside: PlanDim {
+                size: beside,
+                strides: [row as isize, next.strides[1]],
+            },
             width,
             turner: turned.then(|| turner(width)),
             streamed,
             // Reads go on in the same page.
             down: cols.strides[1].abs() >= PAGE,
             block,
-            least: if turned { least } else { 1 },
+            unit: (STAGE / bytes).clamp(1, UNIT),
+            least,
         }
     }
 
     /// Units of work of a matrix: some blocks that follow each other.
     fn units(&self) -> usize {
-        let [high, wide] = self.unit();
-        count(self.rows.size, high, self.least) * count(self.cols.size, wide, self.least)
+        let ([high, wide], [least_rows, least_cols]) = (self.unit(), self.least);
+        count(self.rows.size, high, least_rows) * count(self.cols.size, wide, least_cols)
     }
 
     fn unit(&self) -> [usize; 2] {
         let [high, wide] = self.block;
         if self.down {
-            [UNIT * high, wide]
+            [self.unit * high, wide]
         } else {
-            [high, UNIT * wide]
+            [high, self.unit * wide]
         }
     }
 
@@ -145,23 +206,30 @@ impl Task {
     /// # Safety
     /// It lies in both.
     unsafe fn run(&self, d: isize, s: isize, units: Range<usize>, next: isize) {
-        let [high, wide] = self.unit();
-        let rows = count(self.rows.size, high, self.least);
-        let cols = count(self.cols.size, wide, self.least);
+        let ([high, wide], [least_rows, least_cols]) = (self.unit(), self.least);
+        let rows = count(self.rows.size, high, least_rows);
+        let cols = count(self.cols.size, wide, least_cols);
         let mut stage = Stage(MaybeUninit::uninit());
+        if self.rows.size <= self.block[0] && self.cols.size <= self.block[1] {
+            // SAFETY: the caller's contract.
+            return unsafe {
+                let (to, from) = (self.at.dst.offset(d), self.at.src.offset(s));
+                self.block(to, from, self.rows.size, self.cols.size, next, &mut stage);
+            };
+        }
         for unit in units {
             let (r, c) = if self.down {
                 (unit % rows, unit / rows)
             } else {
                 (unit / cols, unit % cols)
             };
-            let all_rows = nth(self.rows.size, high, self.least, r);
-            let all_cols = nth(self.cols.size, wide, self.least, c);
+            let all_rows = nth(self.rows.size, high, least_rows, r);
+            let all_cols = nth(self.cols.size, wide, least_cols, c);
             let [high, wide] = self.block;
-            for r in 0..count(all_rows.len(), high, self.least) {
-                let rows = nth(all_rows.len(), high, self.least, r);
-                for c in 0..count(all_cols.len(), wide, self.least) {
-                    let cols = nth(all_cols.len(), wide, self.least, c);
+            for r in 0..count(all_rows.len(), high, least_rows) {
+                let rows = nth(all_rows.len(), high, least_rows, r);
+                for c in 0..count(all_cols.len(), wide, least_cols) {
+                    let cols = nth(all_cols.len(), wide, least_cols, c);
                     let first = [all_rows.start + rows.start, all_cols.start + cols.start];
                     // Hardware foresees no step to another column or matrix.
                     let ahead = match self.down {
@@ -200,10 +268,67 @@ impl Task {
         ahead: isize,
         stage: &mut Stage,
     ) {
-        let (width, [to_row, from_row]) = (self.width, self.rows.strides);
+        let staged = stage.0.as_mut_ptr().cast::<u8>();
+        let (row, to_row) = (self.beside.size * cols * self.width, self.rows.strides[0]);
+        // SAFETY: the caller's contract; a block fits the stage.
+        unsafe {
+            if !self.streamed && self.beside.size == 1 {
+                return self.turn((to, to_row), from, rows, cols, ahead);
+            }
+            // A row after the other, or each from a line on.
+            let run = to_row == row as isize;
+            let pitch = if run { row } else { row.next_multiple_of(LINE) };
+            debug_assert!(rows * pitch <= STAGE);
+            for i in 0..self.beside.size as isize {
+                let [to, from] = [
+                    staged.offset(i * self.beside.strides[0]).cast_const(),
+                    from.offset(i * self.beside.strides[1]),
+                ];
+                let ahead = match i + 1 < self.beside.size as isize {
+                    true => self.beside.strides[1],
+                    false => ahead - i * self.beside.strides[1],
+                };
+                self.turn((to.cast_mut(), pitch as isize), from, rows, cols, ahead);
+            }
+            if !self.streamed {
+                let (to, from) = (
+                    Side {
+                        at: to,
+                        step: self.width as isize,
+                        row: to_row,
+                    },
+                    Side {
+                        at: staged.cast_const(),
+                        step: self.width as isize,
+                        row: pitch as isize,
+                    },
+                );
+                move_rows(to, from, row / self.width, rows, self.width);
+            } else if run {
+                stream::store(to, staged, rows * row);
+            } else {
+                for r in 0..rows {
+                    stream::store(to.offset(r as isize * to_row), staged.add(r * pitch), row);
+                }
+            }
+        }
+    }
+
+    /// Copies a block of one matrix to where its rows are this far apart.
+    ///
+    /// # Safety
+    /// The block lies in both.
+    unsafe fn turn(
+        &self,
+        (to, to_row): (*mut u8, isize),
+        from: *const u8,
+        rows: usize,
+        cols: usize,
+        ahead: isize,
+    ) {
         let [to_col, from_col] = self.cols.strides;
         let Some(turner) = self.turner else {
-            let (to_cols, from_cols) = (
+            let (to, from) = (
                 Side {
                     at: to,
                     step: to_row,
@@ -211,60 +336,47 @@ impl Task {
                 },
                 Side {
                     at: from,
-                    step: from_row,
+                    step: self.rows.strides[1],
                     row: from_col,
                 },
             );
-            // SAFETY: the caller's contract; a block fits the stage, and is one run of the destination if it is streamed.
-            unsafe {
-                if self.streamed {
-                    let staged = stage.0.as_mut_ptr().cast::<u8>();
-                    move_rows(
-                        Side {
-                            at: staged,
-                            ..to_cols
-                        },
-                        from_cols,
-                        rows,
-                        cols,
-                        width,
-                    );
-                    stream::store(to, staged, rows * cols * width);
-                } else if rows > cols {
-                    move_rows(to_cols, from_cols, rows, cols, width);
+            // SAFETY: the caller's contract.
+            return unsafe {
+                if rows > cols {
+                    move_rows(to, from, rows, cols, self.width)
                 } else {
-                    move_rows(to_cols.turned(), from_cols.turned(), cols, rows, width);
+                    move_rows(to.turned(), from.turned(), cols, rows, self.width)
+                }
+            };
+        };
+        // Strips of columns where these are high, so that not all of a block is asked for at once.
+        let [_, least] = self.least;
+        let strip = if rows * self.width > LINE {
+            LINE / self.width
+        } else {
+            cols
+        };
+        for i in 0..count(cols, strip, least) {
+            let part = nth(cols, strip, least, i);
+            let at = part.start as isize;
+            if rows * self.width < FORESEEN && from_col.unsigned_abs() >= 2 * LINE {
+                for c in part.clone() {
+                    let next = from.wrapping_offset(ahead + c as isize * from_col);
+                    for line in (0..rows * self.width).step_by(LINE) {
+                        stream::prefetch(next.wrapping_add(line));
+                    }
                 }
             }
-            return;
-        };
-        for c in 0..cols as isize {
-            stream::prefetch(from.wrapping_offset(ahead + c * from_col));
-        }
-        let mut matrix = Matrix {
-            to,
-            to_row,
-            from,
-            from_col,
-            rows,
-            cols,
-        };
-        // SAFETY: the caller's contract; a block fits the stage.
-        unsafe {
-            if !self.streamed {
-                return turner(&matrix);
-            }
-            let pitch = (cols * width).next_multiple_of(LINE);
-            debug_assert!(rows * pitch <= STAGE);
-            let staged = stage.0.as_mut_ptr().cast::<u8>();
-            (matrix.to, matrix.to_row) = (staged, pitch as isize);
-            turner(&matrix);
-            for r in 0..rows {
-                stream::store(
-                    to.offset(r as isize * to_row),
-                    staged.add(r * pitch),
-                    cols * width,
-                );
+            // SAFETY: the caller's contract.
+            unsafe {
+                turner(&Matrix {
+                    to: to.add(part.start * self.width),
+                    to_row,
+                    from: from.offset(at * from_col),
+                    from_col,
+                    rows,
+                    cols: part.len(),
+                })
             }
         }
     }
