@@ -12,9 +12,9 @@ const LANES: usize = 32;
 const DOTS: usize = 4;
 /// Lines of columns that are added together: sums are read and written once for all of them.
 const LINES: usize = 8;
-/// Sums of those that stay in registers.
+/// Sums of those that stay in registers, and what is taken at the end of a line.
 const SUMS: usize = 64;
-/// The same at the end of a line.
+const SOME: usize = 16;
 const FEW: usize = 8;
 /// Columns next to each other that are worth a call.
 const RUN: usize = 8;
@@ -117,6 +117,11 @@ unsafe fn add_lines<T: Factor, const N: usize>(
             let lines = lines.map(|line| line.add(i));
             add_block::<T, N, SUMS>(to.add(i), lines, factors);
             i += SUMS;
+        }
+        while len - i >= SOME {
+            let lines = lines.map(|line| line.add(i));
+            add_block::<T, N, SOME>(to.add(i), lines, factors);
+            i += SOME;
         }
         while len - i >= FEW {
             let lines = lines.map(|line| line.add(i));

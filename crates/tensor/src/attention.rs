@@ -5,6 +5,7 @@ use crate::backend::backend;
 use crate::matmul::check_factors;
 use crate::reduce::check_fractional;
 use crate::softmax::accurate;
+use osteon_memory::{attribute, here};
 use osteon_spec::{
     DType, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, broadcast_shapes,
 };
@@ -135,9 +136,8 @@ impl View {
                 scale: Some(how.scale_of(self)),
                 ..*how
             };
-            backend
-                .attention(&out, [&query, &key, &value], &how)
-                .map_err(named)?;
+            let run = || backend.attention(&out, [&query, &key, &value], &how);
+            attribute(here(), run).map_err(named)?;
         }
         out.to_dtype(dtype)
     }

@@ -6,7 +6,7 @@ use crate::elementwise::other_device;
 use crate::linalg::{Added, misfit};
 use crate::target::{Reads, Target, with_out};
 use osteon_kernels::Axis;
-use osteon_memory::here;
+use osteon_memory::{attribute, here};
 use osteon_spec::{Dims, Error, Kind, Layout, Result, Scalar, broadcast_shapes};
 use smallvec::SmallVec;
 
@@ -109,9 +109,8 @@ impl<'a> Contract<'a> {
                 strides: [0, l, r].map(bytes),
             })
             .collect();
-        backend
-            .contract(out, self.lhs, self.rhs, &axes, &summed)
-            .map_err(|e| e.op(self.to.op))
+        let run = || backend.contract(out, self.lhs, self.rhs, &axes, &summed);
+        attribute(here(), run).map_err(|e| e.op(self.to.op))
     }
 }
 

@@ -40,12 +40,21 @@ pub(super) struct Blocking {
     /// Rows and columns of a task, and how many of each a block has.
     pub(super) task: [usize; 2],
     pub(super) tasks: [usize; 2],
+    /// How many tasks pack each panel: none of an operand that is read where it lies.
+    pub(super) packs: [usize; 2],
     /// Bytes of both panels and of the sums that wait.
     pub(super) parts: [usize; 3],
 }
 
 impl Blocking {
-    pub(super) fn new(typed: &Typed, batch: usize, sizes: [usize; 3], stream: bool) -> Blocking {
+    /// `direct`: which operands are read where they lie.
+    pub(super) fn new(
+        typed: &Typed,
+        batch: usize,
+        sizes: [usize; 3],
+        direct: [bool; 2],
+        stream: bool,
+    ) -> Blocking {
         let micro = &typed.micro;
         let [rows, cols, depth] = sizes.map(|n| n.max(1));
         let one = rows.saturating_mul(cols).saturating_mul(depth);
@@ -100,7 +109,11 @@ impl Blocking {
             }
             task[k] = (task[k] / 2).next_multiple_of(sliver[k]);
         }
-        let packed = |lanes: usize| (lanes * lane).next_multiple_of(ALIGN);
+        let tasks = count(task);
+        let packed = |side: usize| match direct[side] {
+            true => 0,
+            false => (block[side] * lane).next_multiple_of(ALIGN),
+        };
         let sums = if wait {
             block[0] * block[1] * typed.sum_size
         } else {
@@ -114,8 +127,9 @@ impl Blocking {
             block,
             blocks: [0, 1, 2].map(|k| [rows, cols, depth][k].div_ceil(block[k])),
             task,
-            tasks: count(task),
-            parts: [packed(block[0]), packed(block[1]), sums],
+            tasks,
+            packs: [0, 1].map(|side| if direct[side] { 0 } else { tasks[side] }),
+            parts: [packed(0), packed(1), sums],
         }
     }
 

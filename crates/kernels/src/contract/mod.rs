@@ -1,9 +1,9 @@
 //! Sums of products over any strides: matrix products, their batches, tensor contractions and convolutions.
 //!
 //! `dst[b, i, j] = Σ lhs[b, i, p] · rhs[b, p, j]` over all `p`, where each of `b`, `i`, `j` and `p` may stand for several dims.
-//! Blocks of both operands are packed once into slivers as the innermost loop wants them, whatever their strides, and
-//! widened on the way; threads share what is packed. Sums grow in the destination itself where it has their precision. Every
-//! result is summed in the same order whatever the number of threads.
+//! Blocks of operands are packed once into slivers as the innermost loop wants them, whatever their strides, and widened on
+//! the way; threads share what is packed. What would be packed for a few products is read where it lies. Sums grow in the
+//! destination itself where it has their precision. Every result is summed in the same order whatever the number of threads.
 
 mod blocking;
 mod list;
@@ -27,6 +27,12 @@ use work::{Tickets, Work};
 
 /// Bytes to which scratch is aligned.
 const ALIGN: usize = 64;
+/// Rows that are so many bytes apart fall into the same lines of a first-level cache, which has room for a few of them:
+/// tiles that read them where they lie are lower.
+const PAGE: isize = 4096;
+const WAYS: usize = 6;
+/// Lanes that are few beside those of the other operand: they are packed as vectors, and the others are read where they lie.
+const FEW: usize = 64;
 
 /// One dim of a contraction: its size, and the strides in bytes of destination, left and right operand.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +63,19 @@ struct Dims {
     depth: Plan<2>,
     /// Which pointer is the left operand, and which the right.
     sides: [usize; 2],
+    /// The distance of the destination's rows, where tiles of sums are stored in it as they are.
+    plain: Option<isize>,
+    /// Of an operand that is read where it lies, the distances of its lanes and of its steps.
+    direct: [Option<[isize; 2]>; 2],
+}
+
+/// The distances from one position of a walk to the next, where there is but one for each operand.
+fn line(plan: &Plan<2>) -> Option<[isize; 2]> {
+    match plan.dims() {
+        [] => Some([0; 2]),
+        [dim] => Some(dim.strides),
+        _ => None,
+    }
 }
 
 impl Contraction {
@@ -69,7 +88,7 @@ impl Contraction {
         Contraction::with(Typed::new(dtype, level())?, dtype, axes, summed)
     }
 
-    fn with(typed: Typed, dtype: DType, axes: &[Axis], summed: &[Axis]) -> Option<Contraction> {
+    fn with(mut typed: Typed, dtype: DType, axes: &[Axis], summed: &[Axis]) -> Option<Contraction> {
         // A dim that one operand lacks is a dim of the other's matrix, not of the batch. One that both lack (a gradient that
         // was expanded has no strides) joins the columns if there are rows without it: matrices are better than long lines.
         let of = |lacks: [bool; 2]| {
@@ -86,7 +105,20 @@ impl Contraction {
         // A tile is written along its columns: that is where the destination is dense, unless they would not fill a vector.
         let narrow = |plan: &Plan<2>| 2 * plan.numel() <= typed.micro.lanes;
         let dense = |plan: &Plan<2>| plan.inner().strides[0] == dtype.size() as isize;
+        let few = |plan: &Plan<2>| plan.numel() <= FEW;
+        let lies =
+            |plan: &Plan<2>| line(plan).is_some_and(|[_, apart]| apart == dtype.size() as isize);
         let swap = match (narrow(&rows), narrow(&cols)) {
+            // Many lanes that meet few are read where they lie: as vectors if they lie as such, else one by one.
+            _ if typed.reaches(dtype.size())
+                && few(&rows) != few(&cols)
+                && rows.numel().min(cols.numel()) > 1 =>
+            {
+                match few(&rows) {
+                    true => !lies(&cols),
+                    false => lies(&rows),
+                }
+            }
             (false, false) => dense(&rows) && !dense(&cols),
             (true, true) => cols.numel() < rows.numel(),
             (_, narrow) => narrow,
@@ -98,7 +130,21 @@ impl Contraction {
         }
         let sizes = [&rows, &cols, &depth].map(Plan::numel);
         let bytes = batch.numel() * sizes[0] * sizes[1] * dtype.size();
-        let blocking = Blocking::new(&typed, batch.numel(), sizes, stream::pays(bytes));
+        let lines = [line(&rows), line(&cols), line(&depth)];
+        let direct = typed.direct(dtype.size(), sizes, lines);
+        if let Some([apart, _]) = direct[0]
+            && apart % PAGE == 0
+        {
+            typed.micro.rows = typed.micro.rows.min(WAYS);
+        }
+        let plain = match lines {
+            [Some([down, _]), Some([across, _]), _] if typed.in_place => {
+                (across == typed.sum_size as isize || sizes[1] == 1).then_some(down)
+            }
+            _ => None,
+        };
+        let alone = direct.map(|d| d.is_some());
+        let blocking = Blocking::new(&typed, batch.numel(), sizes, alone, stream::pays(bytes));
         Some(Contraction {
             dims: Dims {
                 batch,
@@ -106,6 +152,8 @@ impl Contraction {
                 cols,
                 depth,
                 sides,
+                plain,
+                direct,
             },
             typed,
             blocking,

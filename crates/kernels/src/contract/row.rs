@@ -4,12 +4,14 @@ use super::list::positions;
 use super::work::Shared;
 use super::{ALIGN, Dims, Typed};
 use crate::par::{num_threads, par_for};
+use osteon_spec::Plan;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Steps of a sum that are done at a time: as much of the row stays in the caches.
 const DEPTH: usize = 4096;
 /// The most columns of a tile, and the unit of fewer.
-const COLS: usize = 768;
+const COLS: usize = 2048;
 const UNIT: usize = 64;
 /// Multiplications that are worth a thread.
 const GRAIN: usize = 1 << 16;
@@ -18,9 +20,8 @@ const GRAIN: usize = 1 << 16;
 pub(super) struct RowWork<'a> {
     dims: &'a Dims,
     typed: &'a Typed,
-    /// Columns of a tile, and the number of tiles of a matrix and of the batch.
+    /// Columns of a tile, and the number of tiles of the batch.
     cols: usize,
-    across: usize,
     count: usize,
     workers: usize,
 }
@@ -40,14 +41,13 @@ impl<'a> RowWork<'a> {
         let threads = num_threads().min(work.div_ceil(GRAIN)).max(1);
         let mut tile = cols.clamp(1, COLS);
         let count = |tile: usize| batch * cols.div_ceil(tile);
-        while threads > 1 && count(tile) < 3 * threads && tile * depth > GRAIN && tile > UNIT {
+        while threads > 1 && count(tile) < 2 * threads && tile * depth > GRAIN && tile > UNIT {
             tile = (tile / 2).next_multiple_of(UNIT);
         }
         RowWork {
             dims,
             typed,
             cols: tile,
-            across: cols.div_ceil(tile),
             count: count(tile),
             workers: threads.min(count(tile)),
         }
@@ -78,36 +78,62 @@ impl<'a> RowWork<'a> {
         let shared = Shared((ptrs, scratch));
         par_for(self.workers, 1, |workers| {
             let (ptrs, scratch) = shared.get();
-            for worker in workers {
+            for number in workers {
+                let own = scratch.wrapping_add(number * self.parts().total());
+                let mut worker = Worker::new(self, own);
                 loop {
                     let start = next.fetch_add(chunk, Ordering::Relaxed);
                     if start >= self.count {
                         break;
                     }
                     for tile in start..self.count.min(start + chunk) {
-                        let own = scratch.wrapping_add(worker * self.parts().total());
                         // SAFETY: the caller's contract; tiles are disjoint, and each worker has its own scratch.
-                        unsafe { self.tile(tile, ptrs, own) };
+                        unsafe { worker.tile(tile, ptrs) };
                     }
                 }
             }
         });
     }
+}
 
-    /// # Safety
-    /// The contract of [`RowWork::run`]; nobody else does this tile or uses this scratch.
-    unsafe fn tile(&self, tile: usize, mut ptrs: [*mut u8; 3], scratch: *mut u8) {
-        let (dims, typed, parts) = (self.dims, self.typed, self.parts());
+/// A worker's part of the scratch.
+struct Worker<'a> {
+    work: &'a RowWork<'a>,
+    row: *mut u8,
+    column: *mut u8,
+    sums: *mut u8,
+    cols: [*mut u8; 2],
+    depth: [*mut u8; 2],
+    /// Which columns and steps are listed: those of one matrix are those of the next.
+    listed: [Range<usize>; 2],
+}
+
+impl<'a> Worker<'a> {
+    fn new(work: &'a RowWork<'a>, scratch: *mut u8) -> Worker<'a> {
+        let parts = work.parts();
         let mut rest = scratch;
         let mut take = |bytes: usize| {
             let part = rest;
             rest = rest.wrapping_add(bytes);
             part
         };
-        let (row, column, sums) = (take(parts.line), take(parts.line), take(parts.sums));
-        let col_lists = [take(parts.cols), take(parts.cols)];
-        let step_lists = [take(parts.depth), take(parts.depth)];
-        let (matrix, tile) = (tile / self.across, tile % self.across);
+        Worker {
+            work,
+            row: take(parts.line),
+            column: take(parts.line),
+            sums: take(parts.sums),
+            cols: [take(parts.cols), take(parts.cols)],
+            depth: [take(parts.depth), take(parts.depth)],
+            listed: [0..0, 0..0],
+        }
+    }
+
+    /// # Safety
+    /// The contract of [`RowWork::run`]; nobody else does this tile or uses this scratch.
+    unsafe fn tile(&mut self, tile: usize, mut ptrs: [*mut u8; 3]) {
+        let RowWork { dims, typed, .. } = *self.work;
+        let matrices = dims.batch.numel();
+        let (tile, matrix) = (tile / matrices, tile % matrices);
         let [lhs, rhs] = dims.sides;
         dims.batch
             .for_each_run_in(matrix..matrix + 1, |offsets, _, _| {
@@ -116,24 +142,51 @@ impl<'a> RowWork<'a> {
                 }
             });
         let [dst, from_lhs, from_rhs] = ptrs;
-        let start = tile * self.cols;
-        let part = start..dims.cols.numel().min(start + self.cols);
+        let start = tile * self.work.cols;
+        let part = start..dims.cols.numel().min(start + self.work.cols);
         // SAFETY: lists and sums have room for a tile's columns, or for the steps that are done at a time.
         unsafe {
-            let list = |at: *mut u8, len: usize| std::slice::from_raw_parts_mut(at.cast(), len);
-            let lists = col_lists.map(|at| list(at, part.len()));
-            let cols = positions(&dims.cols, part, lists);
+            let cols = listed(&dims.cols, part, self.cols, &mut self.listed[0]);
             // A sum of nothing is a step of nothing.
             for start in (0..dims.depth.numel().max(1)).step_by(DEPTH) {
                 let steps = start..dims.depth.numel().min(start + DEPTH);
-                let lists = step_lists.map(|at| list(at, steps.len()));
-                let steps = positions(&dims.depth, steps, lists);
-                (typed.pack_row)(row, from_lhs, steps[0]);
-                (typed.row)(sums, row, from_rhs, cols[1], steps[1], column, start == 0);
+                let steps = listed(&dims.depth, steps, self.depth, &mut self.listed[1]);
+                (typed.pack_row)(self.row, from_lhs, steps[0]);
+                let first = start == 0;
+                (typed.row)(
+                    self.sums,
+                    self.row,
+                    from_rhs,
+                    cols[1],
+                    steps[1],
+                    self.column,
+                    first,
+                );
             }
-            (typed.merge)(sums, 0, dst, &[0], cols[0], false);
+            (typed.merge)(self.sums, 0, dst, &[0], cols[0], false);
         }
     }
+}
+
+/// The positions of a part of a walk, written to both lists unless they have them.
+///
+/// # Safety
+/// The lists are this worker's and have room.
+unsafe fn listed<'b>(
+    plan: &Plan<2>,
+    part: Range<usize>,
+    lists: [*mut u8; 2],
+    before: &mut Range<usize>,
+) -> [&'b [isize]; 2] {
+    let len = part.len();
+    if *before != part {
+        *before = part.clone();
+        // SAFETY: the caller's contract.
+        let lists = lists.map(|at| unsafe { std::slice::from_raw_parts_mut(at.cast(), len) });
+        positions(plan, part, lists);
+    }
+    // SAFETY: written above or before.
+    lists.map(|at| unsafe { std::slice::from_raw_parts(at.cast::<isize>().cast_const(), len) })
 }
 
 impl Parts {

@@ -173,3 +173,28 @@ fn blocks_that_threads_share() {
         }
     }
 }
+
+#[test]
+fn operands_that_are_read_where_they_lie() {
+    // Many lanes against few, lines a page apart, and more lanes than are read so.
+    let sizes = [
+        [1, 70, 16, 1024],
+        [1, 16, 70, 1024],
+        [2, 130, 40, 64],
+        [1, 5, 200, 31],
+        [1, 200, 5, 32],
+    ];
+    for level in levels() {
+        for sizes in sizes {
+            let [_, rows, cols, depth] = sizes;
+            let dst = [rows * cols, cols, 1, 0];
+            for lhs in [[rows * depth, depth, 0, 1], [rows * depth, 1, 0, rows]] {
+                for rhs in [[depth * cols, 0, 1, cols], [depth * cols, 0, depth, 1]] {
+                    check::<f32>(level, (sizes, [dst, lhs, rhs]));
+                    check::<f64>(level, (sizes, [dst, lhs, rhs]));
+                    check::<bf16>(level, (sizes, [dst, lhs, rhs]));
+                }
+            }
+        }
+    }
+}

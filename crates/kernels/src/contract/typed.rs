@@ -26,7 +26,47 @@ pub(super) struct Typed {
     pub(super) pack_row: unsafe fn(*mut u8, *const u8, &[isize]),
 }
 
+/// Lanes of one operand up to which the other is read where it lies, if its steps lie apart: it would be packed for too few
+/// products.
+const FEW: usize = 128;
+/// Bytes over which steps are spread that are read again and again where they lie: with more, those of equal distance push
+/// each other out of the caches.
+const NEAR: usize = 128 << 10;
+
 impl Typed {
+    /// Whether elements of this size are multiplied as they lie in memory.
+    pub(super) fn reaches(&self, size: usize) -> bool {
+        self.micro.reaches && size * self.micro.fold == self.micro.step
+    }
+
+    /// Which operands tiles read where they lie, with the distances of their lanes and of their steps, by sizes and lines of
+    /// rows, columns and depth.
+    pub(super) fn direct(
+        &self,
+        size: usize,
+        [rows, cols, depth]: [usize; 3],
+        [row, col, step]: [Option<[isize; 2]>; 3],
+    ) -> [Option<[isize; 2]>; 2] {
+        let (Some([left, right]), true) = (step, self.reaches(size)) else {
+            return [None; 2];
+        };
+        let (unit, fold) = (size as isize, self.micro.fold);
+        let near = |step: isize| depth.saturating_mul(step.unsigned_abs()) <= NEAR;
+        // The left operand is read number by number, and where steps follow each other, a line of the cache has many:
+        // packing gains nothing however often they are read. Steps that are multiplied as one follow each other.
+        let lhs = match fold {
+            1 => left == unit || cols <= FEW && near(left),
+            _ => left == unit && depth.is_multiple_of(fold),
+        };
+        let few = rows <= FEW && near(right) || rows <= 2 * self.micro.rows;
+        let rhs = fold == 1 && few;
+        let dense = |[_, apart]: &[isize; 2]| *apart == unit || cols == 1;
+        [
+            row.filter(|_| lhs).map(|[_, apart]| [apart, left]),
+            col.filter(|col| rhs && dense(col)).map(|_| [unit, right]),
+        ]
+    }
+
     /// The loops for a dtype at a level; none for a dtype without products.
     pub(super) fn new(dtype: DType, level: Level) -> Option<Typed> {
         let plain = with_element!(int: dtype, T => of::<T>(level))
@@ -68,6 +108,23 @@ fn pairs(level: Level) -> Option<(Micro, Pack)> {
     None
 }
 
+/// Writes a sum, or adds it.
+///
+/// # Safety
+/// The element may be written, and read if it is added to.
+#[inline(always)]
+unsafe fn put<T: Factor>(at: *mut T, sum: T::Sum, add: bool) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let sum = if add {
+            at.read_unaligned().to::<T::Sum>().plus(sum)
+        } else {
+            sum
+        };
+        at.write_unaligned(sum.to());
+    }
+}
+
 /// See [`Merge`].
 ///
 /// # Safety
@@ -84,19 +141,28 @@ unsafe fn merge<T: Factor>(
         #[inline(always)]
         || {
             let dense = is_dense::<T>(cols);
+            if !dense && is_dense::<T>(rows) {
+                // Lines of the destination are written one after the other.
+                for (j, &col) in cols.iter().enumerate() {
+                    for i in 0..rows.len() {
+                        // SAFETY: the caller's contract.
+                        unsafe {
+                            let sum = tile
+                                .add(i * stride)
+                                .cast::<T::Sum>()
+                                .add(j)
+                                .read_unaligned();
+                            put(ptr.offset(rows[0] + col).cast::<T>().add(i), sum, add);
+                        }
+                    }
+                }
+                return;
+            }
             for (i, &row) in rows.iter().enumerate() {
                 // SAFETY: the caller's contract.
                 unsafe {
                     let from = tile.add(i * stride).cast::<T::Sum>();
-                    let put = |at: *mut T, j: usize| {
-                        let sum = from.add(j).read_unaligned();
-                        let before = if add {
-                            at.read_unaligned().to()
-                        } else {
-                            T::Sum::ZERO
-                        };
-                        at.write_unaligned(if add { before.plus(sum) } else { sum }.to());
-                    };
+                    let put = |at: *mut T, j: usize| put(at, from.add(j).read_unaligned(), add);
                     if dense {
                         let to = ptr.offset(row + cols[0]).cast::<T>();
                         for j in 0..cols.len() {

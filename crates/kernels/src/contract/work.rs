@@ -3,7 +3,7 @@
 use super::Dims;
 use super::blocking::Blocking;
 use super::list::{DEEPEST, LONGEST, List};
-use super::micro::Store;
+use super::micro::{Source, Store};
 use super::pack::Slivers;
 use super::typed::Typed;
 use std::mem::MaybeUninit;
@@ -130,7 +130,12 @@ impl Worker<'_> {
     /// worker's scratch.
     pub(super) unsafe fn alone(&mut self, matrices: Range<usize>) {
         let work = self.work;
-        let Blocking { blocks, tasks, .. } = *work.blocking;
+        let Blocking {
+            blocks,
+            tasks,
+            packs,
+            ..
+        } = *work.blocking;
         work.dims
             .batch
             .for_each_run_in(matrices, |offsets, len, strides| {
@@ -140,7 +145,7 @@ impl Worker<'_> {
                         let round = self.round(ptrs, round);
                         // SAFETY: the caller's contract; one after the other.
                         unsafe {
-                            for task in 0..tasks[0] + tasks[1] {
+                            for task in 0..packs[0] + packs[1] {
                                 self.pack(round, task);
                             }
                             for task in 0..tasks[0] * tasks[1] {
@@ -158,9 +163,14 @@ impl Worker<'_> {
     /// As for [`Worker::alone`], but for the team.
     pub(super) unsafe fn in_team(&mut self, matrices: usize, tickets: &Tickets) {
         let work = self.work;
-        let Blocking { blocks, tasks, .. } = *work.blocking;
+        let Blocking {
+            blocks,
+            tasks,
+            packs,
+            ..
+        } = *work.blocking;
         let each: usize = blocks.iter().product();
-        let sizes = [tasks[0] + tasks[1], tasks[0] * tasks[1]];
+        let sizes = [packs[0] + packs[1], tasks[0] * tasks[1]];
         tickets.work(matrices * each, sizes, |round, phase, task| {
             let (matrix, round) = (round / each, round % each);
             let mut ptrs = work.ptrs;
@@ -229,16 +239,16 @@ impl Worker<'_> {
     /// As for [`Worker::alone`]; nobody else packs this part, or reads it.
     unsafe fn pack(&mut self, round: Round, task: usize) {
         let Blocking {
-            tasks,
+            packs,
             task: size,
             blocks,
             ..
         } = *self.work.blocking;
         let typed = self.work.typed;
-        let (side, task) = if task < tasks[0] {
+        let (side, task) = if task < packs[0] {
             (0, task)
         } else {
-            (1, task - tasks[0])
+            (1, task - packs[0])
         };
         if side == 1 && blocks[2] == 1 && round.at[0] > 0 {
             // Packed for the blocks above.
@@ -265,6 +275,31 @@ impl Worker<'_> {
         }
     }
 
+    /// A sliver of an operand, from this lane on: in its panel, or where it lies.
+    fn source(&self, round: Round, side: usize, from: usize, lanes: usize) -> Source {
+        let Work {
+            dims,
+            typed,
+            blocking,
+            ..
+        } = *self.work;
+        let micro = &typed.micro;
+        if let Some([lane, step]) = dims.direct[side] {
+            let skipped = self.depth(round).start as isize * step;
+            return Source {
+                ptr: round.ptrs[1 + side].wrapping_offset(from as isize * lane + skipped),
+                lane,
+                step: step * micro.fold as isize,
+            };
+        }
+        let before = from - round.at[side] * blocking.block[side];
+        Source {
+            ptr: self.panels[side].wrapping_add(before * self.lane(round)),
+            lane: micro.step as isize,
+            step: (lanes * micro.step) as isize,
+        }
+    }
+
     /// Multiplies the slivers of both panels that meet in one task.
     ///
     /// # Safety
@@ -276,51 +311,56 @@ impl Worker<'_> {
         let Typed { micro, .. } = *typed;
         let sliver = [micro.rows, micro.cols];
         let [down, across] = [task / blocking.tasks[1], task % blocking.tasks[1]];
-        let (lane, steps) = (
-            self.lane(round),
-            self.depth(round).len().div_ceil(micro.fold),
-        );
+        let steps = self.depth(round).len().div_ceil(micro.fold);
         let parts = [self.part(round, 0, down), self.part(round, 1, across)];
-        let rows = self.rows.of(&self.work.dims.rows, parts[0].clone())[0];
-        let cols = self.cols.of(&self.work.dims.cols, parts[1].clone())[0];
         let (first, last) = (round.at[2] == 0, round.at[2] + 1 == blocking.blocks[2]);
         let mut tile = MaybeUninit::<Tile>::uninit();
         let tile = tile.as_mut_ptr().cast::<u8>();
         let dst = round.ptrs[0];
         let slot = sliver[0] * sliver[1] * typed.sum_size;
-        for (j, cols) in cols.chunks(sliver[1]).enumerate() {
-            let j = across * blocking.task[1] / sliver[1] + j;
-            let width = cols.len().next_multiple_of(micro.lanes);
-            let even = typed.in_place
-                && width == cols.len()
-                && strided(cols) == Some(typed.sum_size as isize);
-            // SAFETY: for the whole loop: slivers that are packed, tiles that this task alone writes.
-            unsafe {
-                let b = self.panels[1].add(j * sliver[1] * lane);
-                for (i, rows) in rows.chunks(sliver[0]).enumerate() {
-                    let i = down * blocking.task[0] / sliver[0] + i;
-                    let a = self.panels[0].add(i * sliver[0] * lane);
-                    let height = rows.len().next_multiple_of(micro.row_unit);
-                    let run = micro.tile(height, width);
-                    if even
-                        && height == rows.len()
-                        && let Some(stride) = strided(rows)
-                    {
-                        let to = dst.offset(rows[0] + cols[0]);
+        let dims = self.work.dims;
+        for j in parts[1].clone().step_by(sliver[1]) {
+            let wide = (parts[1].end - j).min(sliver[1]);
+            let width = wide.next_multiple_of(micro.lanes);
+            let b = self.source(round, 1, j, width);
+            for i in parts[0].clone().step_by(sliver[0]) {
+                let tall = (parts[0].end - i).min(sliver[0]);
+                let height = tall.next_multiple_of(micro.row_unit);
+                let a = self.source(round, 0, i, height);
+                let run = micro.tile(height, width);
+                // SAFETY: slivers that are packed or lie as both plans say, tiles that this task alone writes.
+                unsafe {
+                    let fits = height == tall && (width == wide || micro.reaches);
+                    let place = match dims.plain {
+                        Some(down) if fits => {
+                            let at = i as isize * down + (j * typed.sum_size) as isize;
+                            Some((dst.offset(at), down))
+                        }
+                        None if fits && typed.in_place => {
+                            let rows = self.rows.of(&dims.rows, parts[0].clone())[0];
+                            let cols = self.cols.of(&dims.cols, parts[1].clone())[0];
+                            let rows = &rows[i - parts[0].start..][..tall];
+                            let cols = &cols[j - parts[1].start..][..wide];
+                            strided(rows)
+                                .filter(|_| strided(cols) == Some(typed.sum_size as isize))
+                                .map(|down| (dst.offset(rows[0] + cols[0]), down))
+                        }
+                        _ => None,
+                    };
+                    if let Some((to, stride)) = place {
+                        let aligned = (to as usize | stride as usize).is_multiple_of(64);
                         let how = match first {
-                            true if blocking.stream
-                                && (to as usize | stride as usize).is_multiple_of(64) =>
-                            {
-                                Store::Stream
-                            }
+                            true if blocking.stream && aligned && width == wide => Store::Stream,
                             true => Store::Write,
                             false => Store::Add,
                         };
-                        run(to, stride, a, b, steps, how);
+                        run(to, stride, wide, a, b, steps, how);
                         continue;
                     }
                     let waits = blocking.wait;
                     let to = if waits {
+                        let [i, j] = [(0, i), (1, j)]
+                            .map(|(k, at)| (at - round.at[k] * blocking.block[k]) / sliver[k]);
                         let slivers = blocking.block[1].div_ceil(sliver[1]);
                         self.sums.add((i * slivers + j) * slot)
                     } else {
@@ -332,8 +372,12 @@ impl Worker<'_> {
                     } else {
                         Store::Write
                     };
-                    run(to, stride as isize, a, b, steps, how);
+                    run(to, stride as isize, wide, a, b, steps, how);
                     if !waits || last {
+                        let rows = self.rows.of(&dims.rows, parts[0].clone())[0];
+                        let cols = self.cols.of(&dims.cols, parts[1].clone())[0];
+                        let rows = &rows[i - parts[0].start..][..tall];
+                        let cols = &cols[j - parts[1].start..][..wide];
                         (typed.merge)(to, stride, dst, rows, cols, !waits && !first);
                     }
                 }

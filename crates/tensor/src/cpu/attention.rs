@@ -1,13 +1,12 @@
 //! Attention.
 
 use super::held;
+use super::scratch::with_scratch;
 use crate::View;
 use crate::attention::Attention;
-use crate::create::reserved;
 use osteon_kernels as kernels;
 use osteon_spec::{Plan, Result};
 use smallvec::SmallVec;
-use std::mem::MaybeUninit;
 
 /// See [`Backend::attention`](crate::backend::Backend::attention).
 pub(super) fn attention(dst: &View, of: [&View; 3], how: &Attention<'_>) -> Result<()> {
@@ -39,16 +38,17 @@ pub(super) fn attention(dst: &View, of: [&View; 3], how: &Attention<'_>) -> Resu
         is_causal: how.is_causal,
         dtype: dst.dtype(),
     };
-    let mut scratch: Vec<MaybeUninit<u8>> = reserved(work.scratch(), "attention")?;
-    scratch.resize(work.scratch(), MaybeUninit::uninit());
-    let _held = held(dst, [query, key, value, mask].map(Into::into))?;
-    let first = |v: &View| {
-        v.storage()
-            .data_mut()
-            .wrapping_add(v.storage_offset() * v.element_size())
-    };
-    // SAFETY: the walk contract, as in `run`: sizes and strides are the views' own, so every position is in bounds, and
-    // the destination is fresh.
-    unsafe { work.run(views.map(first), &mut scratch) };
-    Ok(())
+    let device = dst.device();
+    with_scratch(work.scratch(), &device, "scratch of attention", |scratch| {
+        let _held = held(dst, [query, key, value, mask].map(Into::into))?;
+        let first = |v: &View| {
+            v.storage()
+                .data_mut()
+                .wrapping_add(v.storage_offset() * v.element_size())
+        };
+        // SAFETY: the walk contract, as in `run`: sizes and strides are the views' own, so every position is in
+        // bounds, and the destination is fresh.
+        unsafe { work.run(views.map(first), scratch) };
+        Ok(())
+    })
 }

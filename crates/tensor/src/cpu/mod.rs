@@ -12,6 +12,7 @@ mod index;
 mod pooling;
 mod reduce;
 mod rows;
+mod scratch;
 
 use crate::View;
 use crate::attention::Attention;

@@ -18,13 +18,22 @@ pub(super) enum Store {
     Add,
 }
 
-/// `tile(to, stride, lhs, rhs, steps, store)`: the products of `steps` columns of the left sliver with as many rows of the
-/// right one, stored in rows of sums that are `stride` bytes apart.
+/// Where a tile finds an operand: `step` bytes from one step of the sum to the next, `lane` from one row of the left operand
+/// to the next; columns of the right one follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) ptr: *const u8,
+    pub(super) lane: isize,
+    pub(super) step: isize,
+}
+
+/// `tile(to, stride, cols, lhs, rhs, steps, store)`: the products of `steps` columns of the left sliver with as many rows of
+/// the right one, stored in rows of sums that are `stride` bytes apart, the last vector of each as far as there are columns.
 ///
 /// # Safety
-/// The slivers hold that many steps of as many lanes as the tile has rows and columns; the sums may be written, and are
-/// initialised for [`Store::Add`]. No alignment is asked for.
-pub(super) type Tile = unsafe fn(*mut u8, isize, *const u8, *const u8, usize, Store);
+/// Both operands hold that many steps, of the tile's rows and of `cols` columns; the sums may be written, and are
+/// initialised for [`Store::Add`]. No alignment is asked for but by [`Store::Stream`], which is of whole vectors.
+pub(super) type Tile = unsafe fn(*mut u8, isize, usize, Source, Source, usize, Store);
 
 /// The tiles of a type of sums, of every size that a sliver may have.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +47,8 @@ pub(super) struct Micro {
     /// Steps of the sum that are packed as one, and the bytes of that in a lane.
     pub(super) fold: usize,
     pub(super) step: usize,
+    /// Whether tiles of any number of columns find operands of any strides: else packed slivers of whole vectors.
+    pub(super) reaches: bool,
     /// By columns, then rows, in their units.
     tiles: &'static [&'static [Tile]],
 }
@@ -45,7 +56,7 @@ pub(super) struct Micro {
 impl Micro {
     /// The tile of this size.
     pub(super) fn tile(&self, rows: usize, cols: usize) -> Tile {
-        self.tiles[cols / self.lanes - 1][rows / self.row_unit - 1]
+        self.tiles[cols.div_ceil(self.lanes) - 1][rows.div_ceil(self.row_unit) - 1]
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tiles of any sums, as the compiler vectorises them.
 
-use super::{Micro, Store, Tile};
+use super::{Micro, Source, Store, Tile};
 use crate::micro::Sum;
 use crate::simd::vectorized;
 
@@ -15,6 +15,7 @@ pub(super) fn of<S: Sum>() -> Micro {
         lanes: COLS,
         fold: 1,
         step: size_of::<S>(),
+        reaches: false,
         tiles: const { &[&[tile::<S> as Tile]] },
     }
 }
@@ -23,8 +24,9 @@ pub(super) fn of<S: Sum>() -> Micro {
 unsafe fn tile<S: Sum>(
     to: *mut u8,
     stride: isize,
-    lhs: *const u8,
-    rhs: *const u8,
+    _cols: usize,
+    lhs: Source,
+    rhs: Source,
     steps: usize,
     store: Store,
 ) {
@@ -32,7 +34,7 @@ unsafe fn tile<S: Sum>(
         #[inline(always)]
         || {
             let mut sums = [[S::ZERO; COLS]; ROWS];
-            let (lhs, rhs) = (lhs.cast::<[S; ROWS]>(), rhs.cast::<[S; COLS]>());
+            let (lhs, rhs) = (lhs.ptr.cast::<[S; ROWS]>(), rhs.ptr.cast::<[S; COLS]>());
             // SAFETY: the caller's contract.
             unsafe {
                 for p in 0..steps {
