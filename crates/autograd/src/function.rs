@@ -162,7 +162,7 @@ pub trait Function<const IN: usize, const OUT: usize = 1>: Send + Sync {
                     viewer.mark(CUSTOM);
                 }
                 out.meta_or_new()
-                    .set_edge(Some(Edge::Node(node.clone(), k)), None);
+                    .set_edge(Some(Edge::Node(node.clone(), k as u32)), None);
             }
         }
         Ok(outputs)

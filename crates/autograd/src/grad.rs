@@ -356,7 +356,8 @@ impl Tensor {
             Some(Edge::Node(node, k)) => {
                 let meta = self.meta_or_new();
                 if !std::mem::replace(&mut meta.state().retains, true) {
-                    node.kept().retained.push((k, Arc::downgrade(&meta)));
+                    let entry = (k as usize, Arc::downgrade(&meta));
+                    node.kept().retained.push(entry);
                 }
                 Ok(())
             }
@@ -404,7 +405,7 @@ impl Tensor {
                     .map_err(|e| e.op("register_hook"));
             }
             Some(Edge::Leaf(meta)) => meta.state().hooks.push(hook),
-            Some(Edge::Node(node, k)) => node.kept().hooks.push((k, hook)),
+            Some(Edge::Node(node, k)) => node.kept().hooks.push((k as usize, hook)),
         }
         Ok(())
     }

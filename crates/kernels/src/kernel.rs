@@ -17,7 +17,8 @@ use crate::stream;
 use crate::tile::{Tiles, Turned};
 use crate::value::Value;
 use osteon_spec::Scalar;
-use osteon_spec::{DType, Plan};
+use osteon_spec::{DType, Plan, PlanDim};
+use std::array;
 use std::ops::Range;
 
 /// `loop(ptrs, len, params)` works on `len` elements, dense from each pointer; operand 0 is
@@ -127,6 +128,7 @@ impl<const N: usize> Kernel<N> {
     ///
     /// # Panics
     /// When there are more than [`Params::MAX`].
+    #[inline]
     pub fn with(mut self, numbers: &[Scalar]) -> Kernel<N> {
         let params = &mut self.params.numbers[..numbers.len()];
         for (param, &number) in params.iter_mut().zip(numbers) {
@@ -175,6 +177,24 @@ impl<const N: usize> Kernel<N> {
     /// # Safety
     /// The walk contract (see the [crate] documentation).
     pub unsafe fn run(&self, plan: &Plan<N>, ptrs: [*mut u8; N], dtypes: [DType; N]) {
+        let offsets = plan.offsets();
+        // Positions of the plan, so within the operands.
+        let first = array::from_fn(|k| ptrs[k].wrapping_offset(offsets[k]));
+        if let Some(number) = self.in_one_call(plan, first, dtypes) {
+            // With few elements, copying the numbers takes longer than the loop.
+            let with_number;
+            let params = if number == self.params.number {
+                &self.params
+            } else {
+                with_number = Params {
+                    number,
+                    ..self.params
+                };
+                &with_number
+            };
+            // SAFETY: the caller's contract, and the run is as the loop wants it.
+            return unsafe { (self.body)(first, plan.numel(), params) };
+        }
         let tiles = Tiles::new(plan, dtypes.map(DType::size));
         let walk = Walk::new(self, plan, ptrs, dtypes, tiles.as_ref());
         let (units, grain) = match &tiles {
@@ -186,6 +206,33 @@ impl<const N: usize> Kernel<N> {
             // SAFETY: the caller's contract; threads write disjoint elements.
             unsafe { walk.part(range) }
         });
+    }
+
+    /// Whether the loop takes few elements of operands that begin at `first` as they are, in one call, and if so which
+    /// input is one number (0 for none). Most calls of a program are such, and a [`Walk`] costs more than their loop.
+    #[inline]
+    fn in_one_call(
+        &self,
+        plan: &Plan<N>,
+        first: [*mut u8; N],
+        dtypes: [DType; N],
+    ) -> Option<usize> {
+        let PlanDim { size, strides } = plan.inner();
+        let is_loops = self.rounded.is_none() && dtypes == self.dtypes;
+        if plan.numel() != size || size > self.grain.min(GRAIN) || !is_loops {
+            return None;
+        }
+        let mut number = 0;
+        for k in 0..N {
+            let is_dense = size == 1 || strides[k] == dtypes[k].size() as isize;
+            let takes_number = k > 0 && number == 0 && strides[k] == 0 && self.takes_number;
+            match (is_dense, takes_number) {
+                (true, _) if k == 0 || first[k] != first[0] || self.in_place == Some(k) => {}
+                (false, true) => number = k,
+                _ => return None,
+            }
+        }
+        (!stream::pays(size * dtypes[0].size())).then_some(number)
     }
 }
 

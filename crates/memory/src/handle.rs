@@ -3,6 +3,7 @@
 use crate::sync::{AtomicUsize, Ordering};
 use std::alloc::{self, Layout};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
@@ -74,6 +75,15 @@ impl<T: Shared> Handle<T> {
         self.refs().0.load(Ordering::Acquire) == 1
     }
 
+    /// Another handle that does not count.
+    ///
+    /// # Safety
+    /// It is not used once the last handle that counts has gone.
+    #[inline]
+    pub(crate) unsafe fn uncounted(&self) -> ManuallyDrop<Handle<T>> {
+        ManuallyDrop::new(Handle { ptr: self.ptr })
+    }
+
     /// Whether two handles share one value.
     #[inline]
     pub(crate) fn ptr_eq(&self, other: &Handle<T>) -> bool {
@@ -105,7 +115,10 @@ impl<T: Shared> Clone for Handle<T> {
 impl<T: Shared> Drop for Handle<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.refs().0.fetch_sub(1, Ordering::AcqRel) != 1 {
+        // Nobody can count while there is no other handle, and two moves cost less than an exchange.
+        if self.is_unique() {
+            self.refs().0.store(0, Ordering::Relaxed);
+        } else if self.refs().0.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
         self.retire();

@@ -14,7 +14,9 @@ const INLINE: usize = 4;
 #[derive(Debug)]
 pub struct Held<'a> {
     /// A few storages in the order of their ids, of which the first `held` are held.
-    few: [Option<(&'a Storage, Mode)>; INLINE],
+    few: [Option<&'a Storage>; INLINE],
+    /// How each of them is. Apart, as what is written in two parts and moved as one is waited for.
+    modes: [Mode; INLINE],
     held: usize,
     /// Many storages, all held.
     many: Vec<(&'a Storage, Mode)>,
@@ -31,32 +33,33 @@ pub struct Held<'a> {
 pub fn hold<'a>(reads: &[&'a Storage], writes: &[&'a Storage]) -> Result<Held<'a>> {
     let mut held = Held {
         few: [None; INLINE],
+        modes: [Mode::Read; INLINE],
         held: 0,
         many: Vec::new(),
     };
-    let wanted = reads
+    // A write comes before the reads of the same storage and stands for them.
+    let wanted = writes
         .iter()
-        .map(|&s| (s, Mode::Read))
-        .chain(writes.iter().map(|&s| (s, Mode::Write)));
+        .map(|&s| (s, Mode::Write))
+        .chain(reads.iter().map(|&s| (s, Mode::Read)));
     if reads.len() + writes.len() <= INLINE {
         let mut n = 0;
         for (storage, mode) in wanted {
-            // A write comes after the reads of the same storage and takes their place.
-            let mut listed = held.few[..n].iter_mut().flatten();
-            if let Some(same) = listed.find(|(s, _)| *s == storage) {
-                same.1 = mode;
+            if held.few[..n].contains(&Some(storage)) {
                 continue;
             }
             // Insertion by id: two or three storages are the rule.
-            held.few[n] = Some((storage, mode));
             let mut at = n;
-            while at > 0 && held.few[at - 1].is_some_and(|(s, _)| s.id() > storage.id()) {
-                held.few.swap(at - 1, at);
+            while at > 0 && held.few[at - 1].is_some_and(|s| s.id() > storage.id()) {
+                held.few[at] = held.few[at - 1];
+                held.modes[at] = held.modes[at - 1];
                 at -= 1;
             }
+            held.few[at] = Some(storage);
+            held.modes[at] = mode;
             n += 1;
         }
-        while let Some(&Some((storage, mode))) = held.few.get(held.held) {
+        for (storage, mode) in held.few[..n].iter().flatten().zip(held.modes) {
             storage.begin(mode)?;
             held.held += 1;
         }
@@ -86,7 +89,10 @@ impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
         let few = self.few[..self.held].iter().flatten();
-        for (storage, mode) in few.chain(&self.many) {
+        for (storage, mode) in few.zip(self.modes) {
+            storage.end(mode);
+        }
+        for (storage, mode) in &self.many {
             storage.end(*mode);
         }
     }

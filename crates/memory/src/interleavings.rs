@@ -255,6 +255,30 @@ fn tensors_come_and_go_while_the_registry_is_read() {
     });
 }
 
+/// The tensors of a storage have one handle to it together, which whoever leaves last lets go of.
+#[test]
+fn a_storage_goes_with_its_last_tensor() {
+    explore(3, || {
+        let storage = storage();
+        let first = view(&storage, "first");
+        let layout = Layout::contiguous(&[0]).unwrap();
+        let beside = first.beside(layout, DType::F32, "view", here(), Role::View);
+        assert!(!storage.is_unique());
+        drop(storage);
+        let views = [first, beside.unwrap()];
+        let threads = views.map(|view| {
+            thread::spawn(move || {
+                let storage = view.storage().clone();
+                drop(view);
+                storage.tensors().len()
+            })
+        });
+        threads
+            .into_iter()
+            .for_each(|t| assert!(t.join().unwrap() < 2));
+    });
+}
+
 /// One storage's access state, and the bytes that it protects.
 struct Guarded {
     access: Access,

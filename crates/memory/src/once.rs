@@ -54,10 +54,20 @@ impl<T> Once<T> {
         if first.is_err() {
             return Err(value);
         }
+        // SAFETY: K1: this thread has taken the state.
+        unsafe { self.fill(value) };
+        Ok(())
+    }
+
+    /// Fills it without an exchange.
+    ///
+    /// # Safety
+    /// It is empty, and no other thread fills it.
+    #[inline]
+    pub(crate) unsafe fn fill(&self, value: T) {
         // SAFETY: K1: this thread alone writes, and nobody reads before the next line.
         unsafe { (*self.value.get()).write(value) };
         self.state.store(FULL, Ordering::Release);
-        Ok(())
     }
 
     /// What is in it, filled with what `make` gives where it was empty.

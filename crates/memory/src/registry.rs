@@ -12,6 +12,7 @@ use crate::timeline::spool;
 use osteon_spec::{DType, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -40,7 +41,8 @@ pub struct Viewer(Handle<Seat>);
 pub(crate) struct Seat {
     refs: Refs,
     links: Links<Seat>,
-    storage: Storage,
+    /// Not counted: while the seat is in the storage's list, the list has a handle for all of its seats.
+    storage: ManuallyDrop<Storage>,
     layout: Layout,
     dtype: DType,
     op: &'static str,
@@ -65,6 +67,40 @@ impl Viewer {
     #[inline]
     pub fn register(
         storage: Storage,
+        layout: Layout,
+        dtype: DType,
+        op: &'static str,
+        site: Site,
+        role: Role,
+    ) -> Result<Viewer> {
+        // SAFETY: `storage` counts until it becomes the list's handle, or there is one.
+        let seated = unsafe { storage.uncounted() };
+        Viewer::sit(seated, Some(storage), layout, dtype, op, site, role)
+    }
+
+    /// Takes another seat at the same storage.
+    ///
+    /// # Errors
+    /// As [`Viewer::register`].
+    #[inline]
+    pub fn beside(
+        &self,
+        layout: Layout,
+        dtype: DType,
+        op: &'static str,
+        site: Site,
+        role: Role,
+    ) -> Result<Viewer> {
+        // SAFETY: the list has a handle, for this seat, until it has one for the new one too.
+        let seated = unsafe { self.storage().uncounted() };
+        Viewer::sit(seated, None, layout, dtype, op, site, role)
+    }
+
+    /// Takes a seat at a storage. A handle is given where nobody may be seated there yet.
+    #[inline]
+    fn sit(
+        storage: ManuallyDrop<Storage>,
+        mut handle: Option<Storage>,
         layout: Layout,
         dtype: DType,
         op: &'static str,
@@ -97,16 +133,19 @@ impl Viewer {
             base: Once::new(),
         };
         match Handle::try_new(seat) {
-            Some(handle) => {
-                let mut watch = handle.storage.inner().watch.lock();
+            Some(seat) => {
+                let mut watch = seat.storage.inner().watch.lock();
+                if watch.seated.is_none() {
+                    watch.seated = handle.take();
+                }
                 // SAFETY: a new seat is in no list, and `Handle` keeps it alive and at rest until `retire`
                 // has taken it out.
-                unsafe { watch.viewers.push(&handle) };
+                unsafe { watch.viewers.push(&seat) };
                 if spool::is_on() {
-                    spool::view(&handle);
+                    spool::view(&seat);
                 }
                 drop(watch);
-                Ok(Viewer(handle))
+                Ok(Viewer(seat))
             }
             None => Err(no_memory().op(op)),
         }
@@ -186,6 +225,29 @@ impl Viewer {
     #[inline]
     pub fn base(&self) -> &Once<Attachment> {
         &self.0.base
+    }
+
+    /// Fills [`Viewer::attachment`] of a new tensor. Where another handle was first, nothing happens.
+    #[inline]
+    pub fn attach(&mut self, attachment: Attachment) {
+        self.fill(|seat| &seat.attachment, attachment);
+    }
+
+    /// Fills [`Viewer::base`], likewise.
+    #[inline]
+    pub fn set_base(&mut self, base: Attachment) {
+        self.fill(|seat| &seat.base, base);
+    }
+
+    #[inline]
+    fn fill(&mut self, room: fn(&Seat) -> &Once<Attachment>, value: Attachment) {
+        let room = room(&self.0);
+        if self.0.is_unique() && room.get().is_none() {
+            // SAFETY: empty, and only handles fill it, of which this is the one, lent to nobody else.
+            unsafe { room.fill(value) };
+        } else {
+            let _ = room.set(value);
+        }
     }
 
     /// Bits that the layer above gave a meaning, 0 at first.
@@ -332,11 +394,18 @@ impl Shared for Seat {
     #[inline]
     fn retire(&self) {
         let mut watch = self.storage.inner().watch.lock();
-        // SAFETY: `register` put every seat that has a handle into this list, and only this takes it out.
+        // SAFETY: `sit` put every seat that has a handle into this list, and only this takes it out.
         unsafe { watch.viewers.remove(self) };
         if spool::is_on() {
             spool::view_end(self);
         }
+        let last = match watch.viewers.len() {
+            0 => watch.seated.take(),
+            _ => None,
+        };
+        // The storage may go with the last one, so not while its lock is held. It is not looked at below.
+        drop(watch);
+        drop(last);
     }
 }
 

@@ -11,10 +11,7 @@ use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
 use crate::reduce::Reduction;
-use osteon_kernels::{
-    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, RowOp, SoftmaxOp, TernaryOp,
-    Triangle, UnaryOp,
-};
+use osteon_kernels::{Axis, Divisor, Kernel, Pick, Pooling, Random, RowOp, SoftmaxOp, Triangle};
 use osteon_spec::{DType, Device, Operand, Result, Scalar};
 
 /// An operand that is only read: a view, or a plain number.
@@ -48,6 +45,46 @@ impl<T: Into<Scalar>> From<T> for Arg<'_> {
     }
 }
 
+/// Where results go.
+#[derive(Clone, Copy)]
+pub(crate) enum To<'a> {
+    /// To a view that the caller has just made of a new storage: nobody else can touch it yet.
+    New(&'a View),
+    /// To any other.
+    Given(&'a View),
+}
+
+impl<'a> To<'a> {
+    pub(crate) fn view(self) -> &'a View {
+        let (To::New(view) | To::Given(view)) = self;
+        view
+    }
+}
+
+impl<'a> From<&'a View> for To<'a> {
+    fn from(view: &'a View) -> To<'a> {
+        To::Given(view)
+    }
+}
+
+/// The loop of an operation element by element, with the numbers that the operation takes.
+pub(crate) enum Body {
+    Unary(Kernel<2>),
+    Binary(Kernel<3>),
+    Ternary(Kernel<4>),
+}
+
+impl Body {
+    /// The dtype of the result.
+    pub(crate) fn result(&self) -> DType {
+        match self {
+            Body::Unary(kernel) => kernel.result(),
+            Body::Binary(kernel) => kernel.result(),
+            Body::Ternary(kernel) => kernel.result(),
+        }
+    }
+}
+
 /// A function that gives the element at an index of a view.
 pub(crate) type Peek<'a> = dyn Fn(&[usize]) -> Scalar + 'a;
 
@@ -64,42 +101,10 @@ pub(crate) trait Backend: Sync {
     fn download(&self, src: &View, bytes: &mut [u8]) -> Result<()>;
     /// Calls `look` with a way to read single elements, all from one moment.
     fn peek(&self, src: &View, look: &mut dyn FnMut(&Peek<'_>)) -> Result<()>;
-    /// `op` of each element, computed in `dtype`, with the numbers that the operation takes.
-    fn unary(
-        &self,
-        op: UnaryOp,
-        dtype: DType,
-        dst: &View,
-        src: Arg<'_>,
-        numbers: &[Scalar],
-    ) -> Result<()>;
-    /// `op` of two operands, likewise. Fails where integers are divided by zero.
-    fn binary(
-        &self,
-        op: BinaryOp,
-        dtype: DType,
-        dst: &View,
-        args: [Arg<'_>; 2],
-        numbers: &[Scalar],
-    ) -> Result<()>;
-    /// `op` of three operands, likewise.
-    fn ternary(
-        &self,
-        op: TernaryOp,
-        dtype: DType,
-        dst: &View,
-        args: [Arg<'_>; 3],
-        numbers: &[Scalar],
-    ) -> Result<()>;
-    /// Whether two operands compare so in `dtype`, as `bool`.
-    fn compare(
-        &self,
-        op: CompareOp,
-        dtype: DType,
-        dst: &View,
-        args: [Arg<'_>; 2],
-        numbers: &[Scalar],
-    ) -> Result<()>;
+    /// What a loop makes of `args`, as many as it takes, into every element of `dst`.
+    fn elementwise(&self, body: &Body, dst: To<'_>, args: &[Arg<'_>]) -> Result<()>;
+    /// Whether an element of integers or `bool` is zero.
+    fn any_zero(&self, src: Arg<'_>) -> Result<bool>;
     /// Random numbers into every element.
     fn random(&self, dst: &View, how: &Random) -> Result<()>;
     /// Moves elements between `dst` and `src` where index tensors say. Every index is checked before anything

@@ -1,6 +1,6 @@
 //! Operations element by element: the dtype, shape and layout of the result, then one kernel.
 
-use crate::backend::{Arg, backend};
+use crate::backend::{Arg, Body, To, backend};
 use crate::target::Target;
 use crate::write;
 use crate::{Number, View};
@@ -11,6 +11,7 @@ use osteon_spec::{
     broadcast_shapes, elementwise_output, result_type,
 };
 use smallvec::SmallVec;
+use std::mem;
 
 /// An operation element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +57,6 @@ pub struct Call<'a> {
     pub numbers: &'a [Scalar],
 }
 
-/// The dtypes of a call.
-struct DTypes {
-    compute: DType,
-    result: DType,
-}
-
 impl Call<'_> {
     /// The result in a new storage, laid out as PyTorch lays it out.
     ///
@@ -71,10 +66,11 @@ impl Call<'_> {
     #[track_caller]
     pub fn fresh(&self) -> Result<View> {
         let device = self.device()?;
-        let dtypes = self.dtypes()?;
-        let layout = self.layout(&dtypes)?;
-        let out = View::alloc(layout, dtypes.result, &device, self.name)?;
-        self.run(&dtypes, &out)?;
+        let compute = self.computed_in()?;
+        let body = self.body(compute)?;
+        let layout = self.layout(compute)?;
+        let out = View::alloc(layout, body.result(), &device, self.name)?;
+        self.run(compute, &body, To::New(&out))?;
         Ok(out)
     }
 
@@ -86,14 +82,15 @@ impl Call<'_> {
     #[track_caller]
     pub fn in_place(&self, dst: &View) -> Result<()> {
         self.device()?;
-        let dtypes = self.dtypes()?;
-        self.check_category(&dtypes, dst)?;
-        if self.compute == Compute::Double && dst.dtype() != dtypes.result {
+        let compute = self.computed_in()?;
+        let body = self.body(compute)?;
+        self.check_category(body.result(), dst)?;
+        if self.compute == Compute::Double && dst.dtype() != body.result() {
             return Err(Error::new(
                 Kind::DType,
                 format!(
                     "the result is {}, but the tensor holds {}",
-                    dtypes.result,
+                    body.result(),
                     dst.dtype()
                 ),
             )
@@ -103,7 +100,7 @@ impl Call<'_> {
             check_broadcasts_to(src, dst, self.name)?;
         }
         write::check(dst, self.args, self.name)?;
-        self.run(&dtypes, dst)?;
+        self.run(compute, &body, dst.into())?;
         dst.storage().record_write(self.name, here());
         Ok(())
     }
@@ -118,9 +115,10 @@ impl Call<'_> {
         if out.device() != device {
             return Err(other_device(device, out.device()).op(self.name));
         }
-        let dtypes = self.dtypes()?;
-        self.check_category(&dtypes, out)?;
-        let layout = self.layout(&dtypes)?;
+        let compute = self.computed_in()?;
+        let body = self.body(compute)?;
+        self.check_category(body.result(), out)?;
+        let layout = self.layout(compute)?;
         if layout.sizes() != out.shape() {
             return Err(Error::new(
                 Kind::Shape,
@@ -133,7 +131,7 @@ impl Call<'_> {
             .op(self.name));
         }
         write::check(out, self.args, self.name)?;
-        self.run(&dtypes, out)?;
+        self.run(compute, &body, out.into())?;
         out.storage().record_write(self.name, here());
         Ok(())
     }
@@ -150,9 +148,10 @@ impl Call<'_> {
     /// The result written into `dst`, a fresh view of its shape that nobody else has seen, which may be an operand
     /// too: counts as no write.
     pub(crate) fn overwrite(&self, dst: &View) -> Result<()> {
-        let dtypes = self.dtypes()?;
-        self.check_category(&dtypes, dst)?;
-        self.run(&dtypes, dst)
+        let compute = self.computed_in()?;
+        let body = self.body(compute)?;
+        self.check_category(body.result(), dst)?;
+        self.run(compute, &body, dst.into())
     }
 
     fn views(&self) -> impl Iterator<Item = &View> {
@@ -172,7 +171,8 @@ impl Call<'_> {
         }
     }
 
-    fn dtypes(&self) -> Result<DTypes> {
+    /// The dtype that the operation computes in.
+    fn computed_in(&self) -> Result<DType> {
         let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
         for arg in self.args {
             operands.push(arg.operand());
@@ -212,13 +212,28 @@ impl Call<'_> {
             Op::Compare(_) if self.args.iter().any(beyond) => DType::I64,
             _ => compute,
         };
-        let result = match self.op {
-            Op::Unary(op) => kernels::unary(op, compute).map(|k| k.result()),
-            Op::Binary(op) => kernels::binary(op, compute).map(|k| k.result()),
-            Op::Ternary(op) => kernels::ternary(op, compute).map(|k| k.result()),
-            Op::Compare(op) => kernels::compare(op, compute).map(|k| k.result()),
+        Ok(compute)
+    }
+
+    /// The loop that computes in this dtype.
+    fn body(&self, compute: DType) -> Result<Body> {
+        let numbers = self.numbers;
+        let body = match (self.op, self.args) {
+            (Op::Unary(op), _) => kernels::unary(op, compute).map(|k| Body::Unary(k.with(numbers))),
+            (Op::Binary(op), [_, b]) if is_one_number(b) => {
+                kernels::binary_by_number(op, compute).map(|k| Body::Binary(k.with(numbers)))
+            }
+            (Op::Binary(op), _) => {
+                kernels::binary(op, compute).map(|k| Body::Binary(k.with(numbers)))
+            }
+            (Op::Ternary(op), _) => {
+                kernels::ternary(op, compute).map(|k| Body::Ternary(k.with(numbers)))
+            }
+            (Op::Compare(op), _) => {
+                kernels::compare(op, compute).map(|k| Body::Binary(k.with(numbers)))
+            }
         };
-        let Some(result) = result else {
+        let Some(body) = body else {
             return Err(Error::new(
                 Kind::DType,
                 format!("not defined for {compute}; cast with to() first"),
@@ -226,14 +241,14 @@ impl Call<'_> {
             .op(self.name));
         };
         let half = compute.is_float() && compute.size() < 4;
-        if half && result.is_complex() {
+        if half && body.result().is_complex() {
             return Err(Error::new(
                 Kind::DType,
                 format!("no complex dtype has parts of {compute}; cast to float32 with to() first"),
             )
             .op(self.name));
         }
-        Ok(DTypes { compute, result })
+        Ok(body)
     }
 
     /// The dtype that all operands have; numbers take it.
@@ -298,7 +313,7 @@ impl Call<'_> {
     }
 
     /// The layout of a fresh result.
-    fn layout(&self, dtypes: &DTypes) -> Result<Layout> {
+    fn layout(&self, compute: DType) -> Result<Layout> {
         if let ([Arg::View(x)], true) = (self.args, self.is_laid_out_like()) {
             return x
                 .layout()
@@ -307,6 +322,9 @@ impl Call<'_> {
         }
         if let ([Arg::View(x)], Op::Unary(UnaryOp::LogSigmoid)) = (self.args, self.op) {
             return Layout::contiguous(x.shape()).map_err(|e| e.op(self.name));
+        }
+        if let Some(layout) = self.layout_alike(compute) {
+            return Ok(layout);
         }
         // A number is a 0-dim input, without a say in the order of dims, but for the operations that PyTorch has
         // twice, once for numbers.
@@ -318,7 +336,7 @@ impl Call<'_> {
             _ => false,
         };
         // PyTorch casts first, and its casts are dense.
-        let is_cast = |v: &View| v.dtype() != dtypes.compute;
+        let is_cast = |v: &View| v.dtype() != compute;
         let mut casts = Vec::new();
         for view in self.views().filter(|v| is_cast(v)) {
             let cast = view.layout().like(MemoryFormat::Preserve);
@@ -344,6 +362,23 @@ impl Call<'_> {
         layout.map_err(|e| e.op(self.name))
     }
 
+    /// The layout where the views are all alike and dense, row after row, as most are.
+    #[inline]
+    fn layout_alike(&self, compute: DType) -> Option<Layout> {
+        let shape = self.views().next()?.shape();
+        // Not `==`, which calls a function for the few bytes.
+        let is_alike = |v: &View| {
+            let mut step = 1;
+            let mut dims = v.shape().iter().zip(v.stride()).rev();
+            v.dtype() == compute
+                && v.shape().iter().eq(shape)
+                // Without elements PyTorch's answer depends on the order of the operands.
+                && dims.all(|(&n, &s)| n > 0 && s == mem::replace(&mut step, s.wrapping_mul(n)))
+        };
+        let is_dense = self.views().all(is_alike);
+        is_dense.then(|| Layout::contiguous(shape).ok()).flatten()
+    }
+
     /// Whether the result is laid out as a copy would be: PyTorch makes it with `empty_like` there, which keeps
     /// also the strides of dims of size 1.
     fn is_laid_out_like(&self) -> bool {
@@ -363,45 +398,67 @@ impl Call<'_> {
         }
     }
 
-    fn check_category(&self, dtypes: &DTypes, dst: &View) -> Result<()> {
-        if dtypes.result.can_cast(dst.dtype()) {
+    fn check_category(&self, result: DType, dst: &View) -> Result<()> {
+        if result.can_cast(dst.dtype()) {
             return Ok(());
         }
         Err(Error::new(
             Kind::DType,
             format!(
                 "result type {} can't be cast to the desired output type {}; use the form that gives a new tensor",
-                dtypes.result,
+                result,
                 dst.dtype()
             ),
         )
         .op(self.name))
     }
 
-    fn run(&self, dtypes: &DTypes, dst: &View) -> Result<()> {
-        let backend = backend(dst.device());
-        let (compute, numbers) = (dtypes.compute, self.numbers);
-        // A bound that the integers cannot hold is none.
-        let bounds = matches!(
-            self.op,
-            Op::Ternary(TernaryOp::Clamp) | Op::Binary(BinaryOp::Maximum | BinaryOp::Minimum)
-        );
-        let bound = |arg| match arg {
-            Arg::Number(n) if bounds => Arg::Number(n.saturate(compute)),
-            other => other,
+    fn run(&self, compute: DType, body: &Body, dst: To<'_>) -> Result<()> {
+        let backend = backend(dst.view().device());
+        let done = match (self.op, self.args) {
+            // A bound that the integers cannot hold is none.
+            (Op::Binary(BinaryOp::Maximum | BinaryOp::Minimum), &[a, b]) => {
+                let args = [a, b].map(|arg| saturated(arg, compute));
+                backend.elementwise(body, dst, &args)
+            }
+            (Op::Ternary(TernaryOp::Clamp), &[a, b, c]) => {
+                let args = [a, b, c].map(|arg| saturated(arg, compute));
+                backend.elementwise(body, dst, &args)
+            }
+            (Op::Binary(op), &[_, b])
+                if op.divides() && compute.is_integer() && dst.view().numel() > 0 =>
+            {
+                backend.any_zero(b).and_then(|zero| match zero {
+                    true => Err(Error::new(
+                        Kind::Value,
+                        "integer division by zero; nothing was written",
+                    )),
+                    false => backend.elementwise(body, dst, self.args),
+                })
+            }
+            _ => backend.elementwise(body, dst, self.args),
         };
-        match (self.op, self.args) {
-            (Op::Unary(op), &[a]) => backend.unary(op, compute, dst, a, numbers),
-            (Op::Binary(op), &[a, b]) => {
-                backend.binary(op, compute, dst, [a, b].map(bound), numbers)
-            }
-            (Op::Ternary(op), &[a, b, c]) => {
-                backend.ternary(op, compute, dst, [a, b, c].map(bound), numbers)
-            }
-            (Op::Compare(op), &[a, b]) => backend.compare(op, compute, dst, [a, b], numbers),
-            _ => Err(Error::new(Kind::Value, "wrong number of operands")),
-        }
-        .map_err(|e| e.op(self.name))
+        done.map_err(|e| e.op(self.name))
+    }
+}
+
+/// A number as the dtype holds it, or what it holds next to it.
+fn saturated(arg: Arg<'_>, dtype: DType) -> Arg<'_> {
+    match arg {
+        Arg::Number(n) => Arg::Number(n.saturate(dtype)),
+        other => other,
+    }
+}
+
+/// Whether an operand is one element, read again and again where the others have more.
+fn is_one_number(arg: &Arg<'_>) -> bool {
+    match arg {
+        Arg::Number(_) => true,
+        Arg::View(v) => v
+            .shape()
+            .iter()
+            .zip(v.stride())
+            .all(|(&n, &step)| n == 1 || step == 0),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Derivatives that would be many passes as a composition: of softmax and of normalisations.
 
-use crate::backend::{Arg, backend};
+use crate::backend::{Arg, Body, backend};
 use crate::norm::{binary, or};
 use crate::reduce::{Reduce, listed};
 use crate::softmax::accurate;
 use crate::target::Target;
 use crate::{BinaryOp, View};
 use osteon_kernels::{ReduceOp, RowOp, SoftmaxOp};
-use osteon_spec::{Dims, Layout, Result, wrap_dim};
+use osteon_spec::{Dims, Error, Kind, Layout, Result, wrap_dim};
 use smallvec::SmallVec;
 
 /// A normalisation whose derivative is wanted: what was normalised over these dims, and the statistics, which stay with
@@ -349,14 +349,11 @@ impl View {
             let layout = Layout::contiguous(self.shape()).map_err(|e| e.op(name))?;
             View::alloc(layout, dtype, &self.device(), name)?
         };
+        let kernel = osteon_kernels::binary(BinaryOp::Mul, dtype)
+            .ok_or_else(|| Error::new(Kind::DType, format!("not defined for {dtype}")).op(name))?;
+        let factors = [self.into(), factors.into()];
         backend(self.device())
-            .binary(
-                BinaryOp::Mul,
-                dtype,
-                &products,
-                [self.into(), factors.into()],
-                &[],
-            )
+            .elementwise(&Body::Binary(kernel), (&products).into(), &factors)
             .map_err(|e| e.op(name))?;
         sum(&products)
     }

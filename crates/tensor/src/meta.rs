@@ -2,13 +2,10 @@
 
 use crate::View;
 use crate::attention::Attention;
-use crate::backend::{Arg, Backend, Peek};
+use crate::backend::{Arg, Backend, Body, Peek, To};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
-use osteon_kernels::{
-    Axis, BinaryOp, CompareOp, Divisor, Pick, Pooling, Random, RowOp, SoftmaxOp, TernaryOp,
-    Triangle, UnaryOp,
-};
+use osteon_kernels::{Axis, Divisor, Pick, Pooling, Random, RowOp, SoftmaxOp, Triangle};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
 pub(crate) struct Meta;
@@ -43,48 +40,12 @@ impl Backend for Meta {
         Err(no_elements())
     }
 
-    fn unary(
-        &self,
-        _op: UnaryOp,
-        _dtype: DType,
-        _dst: &View,
-        _src: Arg<'_>,
-        _numbers: &[Scalar],
-    ) -> Result<()> {
+    fn elementwise(&self, _body: &Body, _dst: To<'_>, _args: &[Arg<'_>]) -> Result<()> {
         Ok(())
     }
 
-    fn binary(
-        &self,
-        _op: BinaryOp,
-        _dtype: DType,
-        _dst: &View,
-        _args: [Arg<'_>; 2],
-        _numbers: &[Scalar],
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn ternary(
-        &self,
-        _op: TernaryOp,
-        _dtype: DType,
-        _dst: &View,
-        _args: [Arg<'_>; 3],
-        _numbers: &[Scalar],
-    ) -> Result<()> {
-        Ok(())
-    }
-
-    fn compare(
-        &self,
-        _op: CompareOp,
-        _dtype: DType,
-        _dst: &View,
-        _args: [Arg<'_>; 2],
-        _numbers: &[Scalar],
-    ) -> Result<()> {
-        Ok(())
+    fn any_zero(&self, _src: Arg<'_>) -> Result<bool> {
+        Ok(false)
     }
 
     fn random(&self, _dst: &View, _how: &Random) -> Result<()> {

@@ -41,8 +41,10 @@ impl View {
     #[track_caller]
     #[inline]
     pub fn with_layout(&self, layout: Layout, op: &'static str) -> Result<View> {
-        let (storage, dtype) = (self.storage().clone(), self.dtype());
-        Viewer::register(storage, layout, dtype, op, here(), Role::View).map(View)
+        let (viewer, dtype) = (self.viewer(), self.dtype());
+        viewer
+            .beside(layout, dtype, op, here(), Role::View)
+            .map(View)
     }
 
     /// The same bytes once more, in the registry as kept for the backward pass of `op`, called at `site`.
@@ -51,14 +53,22 @@ impl View {
     /// Out of memory.
     #[inline]
     pub fn saved(&self, op: &'static str, site: Site) -> Result<View> {
-        let (storage, layout) = (self.storage().clone(), self.layout().clone());
-        Viewer::register(storage, layout, self.dtype(), op, site, Role::Saved).map(View)
+        let (viewer, layout) = (self.viewer(), self.layout().clone());
+        viewer
+            .beside(layout, self.dtype(), op, site, Role::Saved)
+            .map(View)
     }
 
     /// The registry's entry of this view.
     #[inline]
     pub fn viewer(&self) -> &Viewer {
         &self.0
+    }
+
+    /// The same, to fill its rooms where the view is new.
+    #[inline]
+    pub fn viewer_mut(&mut self) -> &mut Viewer {
+        &mut self.0
     }
 
     /// The storage.

@@ -3,7 +3,7 @@
 //! The rules and their errors are those of [`Layout`]; what is here is the storage.
 
 use crate::View;
-use osteon_memory::{Role, Viewer, here};
+use osteon_memory::{Role, here};
 use osteon_spec::{DType, Error, Kind, Layout, Result, Sections};
 
 /// `op(arguments) => layout` for operations that give one view.
@@ -155,8 +155,10 @@ impl View {
 
     #[track_caller]
     fn retyped(&self, layout: Layout, dtype: DType, op: &'static str) -> Result<View> {
-        let storage = self.storage().clone();
-        Viewer::register(storage, layout, dtype, op, here(), Role::View).map(View)
+        let viewer = self.viewer();
+        viewer
+            .beside(layout, dtype, op, here(), Role::View)
+            .map(View)
     }
 
     fn check_complex(&self, op: &'static str) -> Result<()> {

@@ -149,9 +149,8 @@ impl Meta {
     /// The leaf once more: another view of its bytes, with its gradient.
     pub fn leaf(self: &Arc<Meta>, storage: Storage) -> Result<Tensor> {
         let g = &self.geometry;
-        let view = View::new(storage, g.layout.clone(), g.dtype, "leaf")?;
-        // A fresh viewer: its room is empty.
-        let _ = view.viewer().attachment().set(self.clone());
+        let mut view = View::new(storage, g.layout.clone(), g.dtype, "leaf")?;
+        view.viewer_mut().attach(self.clone());
         Ok(Tensor::from_view(view))
     }
 }
@@ -196,11 +195,10 @@ impl Tensor {
 
     /// Says which node made this tensor, a new one.
     #[inline]
-    pub(crate) fn made_by(&self, edge: Edge) {
+    pub(crate) fn made_by(&mut self, edge: Edge) {
         super::trace::tell();
-        let slot = self.as_view().viewer().attachment();
-        // A fresh viewer: its room is empty.
-        let _ = slot.set(Arc::new(Meta::new(self, Some(edge))));
+        let meta = Arc::new(Meta::new(self, Some(edge)));
+        self.view.viewer_mut().attach(meta);
     }
 
     /// What the graph knows of the tensor that this one is a view of.

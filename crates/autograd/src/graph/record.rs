@@ -123,7 +123,7 @@ impl Recorder {
     /// The result, made by this node.
     #[inline]
     pub fn finish<R: Rule + 'static>(self, out: View, rule: R) -> Result<Tensor> {
-        let tensor = Tensor::from_view(out);
+        let mut tensor = Tensor::from_view(out);
         let node = self.node(smallvec![Geometry::of(&tensor)], Box::new(rule));
         tensor.made_by(Edge::Node(node, 0));
         Ok(tensor)
@@ -131,11 +131,11 @@ impl Recorder {
 
     /// Several results, made by this node; those without derivatives (indices) are plain tensors.
     pub fn finish_many<R: Rule + 'static>(self, outs: Vec<View>, rule: R) -> Result<Vec<Tensor>> {
-        let tensors: Vec<Tensor> = outs.into_iter().map(Tensor::from_view).collect();
+        let mut tensors: Vec<Tensor> = outs.into_iter().map(Tensor::from_view).collect();
         let node = self.node(tensors.iter().map(Geometry::of).collect(), Box::new(rule));
-        for (k, tensor) in tensors.iter().enumerate() {
+        for (k, tensor) in tensors.iter_mut().enumerate() {
             if is_differentiable(tensor.dtype()) {
-                tensor.made_by(Edge::Node(node.clone(), k));
+                tensor.made_by(Edge::Node(node.clone(), k as u32));
             }
         }
         Ok(tensors)

@@ -195,7 +195,7 @@ fn tensor_of(view: View, edge: Option<Edge>) -> Result<Tensor> {
 /// The edge to this output of the node. What was written through a view is a part of it, as the node's output then is
 /// the base.
 fn output(node: &Arc<Node>, k: usize, view: &View) -> Edge {
-    let edge = Edge::Node(node.clone(), k);
+    let edge = Edge::Node(node.clone(), k as u32);
     let (layout, dtype) = (view.layout(), view.dtype());
     let is_part = |whole: &&Geometry| whole.layout != *layout || whole.dtype != dtype;
     let Some(whole) = node.outputs.get(k).filter(is_part) else {

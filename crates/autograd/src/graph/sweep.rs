@@ -87,7 +87,7 @@ enum Place {
 
 fn place(edge: &Edge) -> Place {
     match edge {
-        Edge::Node(node, k) => Place::Output(Arc::as_ptr(node), *k),
+        Edge::Node(node, k) => Place::Output(Arc::as_ptr(node), *k as usize),
         Edge::Leaf(meta) => Place::Leaf(Arc::as_ptr(meta)),
     }
 }
@@ -246,10 +246,11 @@ impl<'a> Pass<'a> {
                     return Ok(());
                 };
                 let grads = &mut self.steps[i].grads;
-                if grads.len() <= *k {
+                let k = *k as usize;
+                if grads.len() <= k {
                     grads.resize(k + 1, None);
                 }
-                &mut grads[*k]
+                &mut grads[k]
             }
             Edge::Leaf(meta) => match self.leaves.get_mut(&Arc::as_ptr(meta)) {
                 Some(leaf) => &mut leaf.sum,

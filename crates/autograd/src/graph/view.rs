@@ -32,11 +32,11 @@ pub(crate) fn viewed<R: Rule + 'static>(
     view: View,
     rule: impl FnOnce() -> Result<R>,
 ) -> Result<Tensor> {
-    let out = Tensor::from_view(view);
+    let mut out = Tensor::from_view(view);
     if !is_differentiable(out.dtype()) {
         return Ok(out);
     }
-    link(of, &out, 0);
+    link(of, &mut out, 0);
     if wanted(&[of]) {
         let view = out.as_view();
         let recorder = Recorder::new(view.op(), view.site(), &[of])?;
@@ -55,23 +55,24 @@ pub(crate) fn many_views<R: Rule + 'static>(
     if views.is_empty() || !is_differentiable(of.dtype()) {
         return Ok(views.into_iter().map(Tensor::from_view).collect());
     }
-    let tensors = if wanted(&[of]) {
+    let mut tensors = if wanted(&[of]) {
         let recorder = Recorder::new(views[0].op(), views[0].site(), &[of])?;
         recorder.finish_many(views, rule()?)?
     } else {
         views.into_iter().map(Tensor::from_view).collect()
     };
-    tensors.iter().for_each(|out| link(of, out, ONE_OF_MANY));
+    tensors
+        .iter_mut()
+        .for_each(|out| link(of, out, ONE_OF_MANY));
     Ok(tensors)
 }
 
 /// Notes what `out` is a view of.
 #[inline]
-fn link(of: &Tensor, out: &Tensor, marks: u8) {
-    let (from, to) = (of.as_view().viewer(), out.as_view().viewer());
+fn link(of: &Tensor, out: &mut Tensor, marks: u8) {
+    let (from, to) = (of.as_view().viewer(), out.view.viewer_mut());
     let base = from.base().get().unwrap_or_else(|| of.attachment_or_new());
-    // A fresh viewer: its room is empty.
-    let _ = to.base().set(base.clone());
+    to.set_base(base.clone());
     let no_grad = if is_grad_enabled() { 0 } else { NO_GRAD };
     // A view of a view that may not be written may not be either.
     let marks = marks | no_grad | from.marks();

@@ -27,6 +27,7 @@ use osteon_spec::{DType, Device, Error, Kind, Layout, Result};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -74,8 +75,12 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 /// Who looks at a storage.
+///
+/// Invariant **W1**: `seated` is a handle to the storage itself, there while `viewers` has members: one for all of them, so
+/// that nothing is counted when a view comes or goes.
 pub(crate) struct Watch {
     pub(crate) viewers: List<Seat>,
+    pub(crate) seated: Option<Storage>,
     guards: Vec<GuardNote>,
     label: Option<Label>,
     last_write: Option<(&'static str, Site)>,
@@ -248,6 +253,7 @@ impl Storage {
             access: Access::new(),
             watch: SpinLock::new(Watch {
                 viewers: List::new(),
+                seated: None,
                 guards: Vec::new(),
                 label: None,
                 last_write: None,
@@ -406,7 +412,18 @@ impl Storage {
 
     /// Whether nobody but this handle's owner holds the storage.
     pub fn is_unique(&self) -> bool {
-        self.0.is_unique()
+        self.0.is_unique() && self.0.watch.lock().viewers.len() <= 1
+    }
+
+    /// Another handle that does not count.
+    ///
+    /// # Safety
+    /// As [`Handle::uncounted`].
+    #[inline]
+    pub(crate) unsafe fn uncounted(&self) -> ManuallyDrop<Storage> {
+        // SAFETY: the caller's contract.
+        let handle = unsafe { self.0.uncounted() };
+        ManuallyDrop::new(Storage(ManuallyDrop::into_inner(handle)))
     }
 
     /// Makes the storage at least this large. The bytes move, which the copy log says, and the tensors on

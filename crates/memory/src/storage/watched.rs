@@ -32,8 +32,8 @@ impl Inner {
             mode: g.mode,
             site: g.site,
         }));
-        // Each tensor and each guard has a handle of its own.
-        let known = watch.viewers.len() + watch.guards.len();
+        // Each guard has a handle of its own, and all tensors together have one.
+        let known = usize::from(watch.seated.is_some()) + watch.guards.len();
         Ok(Watched {
             label: watch.label.clone(),
             last_write: watch.last_write,

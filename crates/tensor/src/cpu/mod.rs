@@ -16,12 +16,12 @@ mod scratch;
 
 use crate::View;
 use crate::attention::Attention;
-use crate::backend::{Arg, Backend, Peek};
+use crate::backend::{Arg, Backend, Body, Peek, To};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
 use osteon_kernels::{
-    self as kernels, Axis, BinaryOp, CompareOp, Divisor, Kernel, NormalizeOp, Pick, Pooling,
-    Random, RowOp, SoftmaxOp, TernaryOp, Triangle, UnaryOp, Value,
+    self as kernels, Axis, Divisor, Kernel, NormalizeOp, Pick, Pooling, Random, RowOp, SoftmaxOp,
+    Triangle, Value,
 };
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
@@ -29,9 +29,12 @@ use std::array;
 
 pub(crate) struct Cpu;
 
-/// Holds the storages of one operation: the destination for writing, the sources for reading.
-fn held<'a, const N: usize>(dst: &'a View, args: [Arg<'a>; N]) -> Result<Held<'a>> {
-    let mut reads: [&Storage; N] = [dst.storage(); N];
+/// Holds the storages of one operation: the destination for writing, unless it is new, the sources for reading.
+#[inline]
+fn held<'a, const N: usize>(dst: impl Into<To<'a>>, args: [Arg<'a>; N]) -> Result<Held<'a>> {
+    let dst = dst.into();
+    let to = dst.view().storage();
+    let mut reads: [&Storage; N] = [to; N];
     let mut n = 0;
     for arg in args {
         if let Arg::View(view) = arg {
@@ -39,17 +42,21 @@ fn held<'a, const N: usize>(dst: &'a View, args: [Arg<'a>; N]) -> Result<Held<'a
             n += 1;
         }
     }
-    hold(&reads[..n], &[dst.storage()])
+    match dst {
+        To::New(_) => hold(&reads[..n], &[]),
+        To::Given(_) => hold(&reads[..n], &[to]),
+    }
 }
 
 /// Runs a kernel: operand 0 is written, the others are views or numbers, broadcast to its shape.
 ///
 /// Callers have checked that the sources broadcast to `dst`, and that `dst` overlaps neither itself nor a
 /// source but element for element.
-fn run<const N: usize>(kernel: &Kernel<N>, dst: &View, args: [Arg<'_>; N]) -> Result<()> {
+fn run<const N: usize>(kernel: &Kernel<N>, dst: To<'_>, args: [Arg<'_>; N]) -> Result<()> {
+    let (to, dst) = (dst, dst.view());
     // args[0] stands for the destination, so that the arrays have the kernel's length.
     debug_assert!(matches!(args[0], Arg::View(v) if v.viewer().is_same(dst.viewer())));
-    let _held = held(dst, args)?;
+    let _held = held(to, args)?;
     if dst.numel() == 0 {
         return Ok(());
     }
@@ -89,38 +96,6 @@ fn undefined(name: impl std::fmt::Debug, dtype: DType) -> Error {
     )
 }
 
-/// Whether an operand is one element, read again and again where the others have more.
-fn is_one_number(arg: Arg<'_>) -> bool {
-    match arg {
-        Arg::Number(_) => true,
-        Arg::View(v) => v
-            .shape()
-            .iter()
-            .zip(v.stride())
-            .all(|(&n, &step)| n == 1 || step == 0),
-    }
-}
-
-/// Checks that no divisor is zero: integers have no quotient then.
-fn check_divisor(divisor: Arg<'_>) -> Result<()> {
-    let zero = match divisor {
-        Arg::Number(n) => Value::new(n, DType::I64).read(DType::I64) == Scalar::Int(0),
-        Arg::View(v) => {
-            let _held = hold(&[v.storage()], &[])?;
-            let plan = Plan::new(v.shape(), [(v.layout(), v.element_size())]);
-            // SAFETY: as in `run`.
-            v.numel() > 0 && unsafe { kernels::any_zero(&plan, v.storage().data_ptr(), v.dtype()) }
-        }
-    };
-    if zero {
-        return Err(Error::new(
-            Kind::Value,
-            "integer division by zero; nothing was written",
-        ));
-    }
-    Ok(())
-}
-
 /// Checks that bytes from outside are those of all elements: what makes them, [`crate::Data`], may be a user's
 /// own code.
 fn check_length(view: &View, bytes: usize) -> Result<()> {
@@ -158,7 +133,7 @@ impl Backend for Cpu {
         if dst.dtype() != src.dtype() {
             return run(
                 &kernels::cast(src.dtype(), dst.dtype()),
-                dst,
+                dst.into(),
                 [dst.into(), src.into()],
             );
         }
@@ -181,7 +156,7 @@ impl Backend for Cpu {
     }
 
     fn fill(&self, dst: &View, value: Scalar) -> Result<()> {
-        let _held = held::<0>(dst, [])?;
+        let _held = held(dst, [])?;
         if dst.numel() == 0 {
             return Ok(());
         }
@@ -204,7 +179,7 @@ impl Backend for Cpu {
     fn upload(&self, dst: &View, bytes: &[u8]) -> Result<()> {
         debug_assert!(dst.layout().is_contiguous());
         check_length(dst, bytes.len())?;
-        let _held = held::<0>(dst, [])?;
+        let _held = held(dst, [])?;
         if !bytes.is_empty() {
             let at = dst.storage_offset() * dst.element_size();
             // SAFETY: a contiguous view of exactly this many bytes, in bounds, held alone; `bytes` is borrowed from
@@ -218,7 +193,7 @@ impl Backend for Cpu {
     }
 
     fn generate(&self, dst: &View, item: &dyn Fn(usize) -> Scalar) -> Result<()> {
-        let _held = held::<0>(dst, [])?;
+        let _held = held(dst, [])?;
         let (size, step) = (
             dst.element_size(),
             dst.stride().first().copied().unwrap_or(0),
@@ -261,64 +236,31 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn unary(
-        &self,
-        op: UnaryOp,
-        dtype: DType,
-        dst: &View,
-        src: Arg<'_>,
-        numbers: &[Scalar],
-    ) -> Result<()> {
-        let kernel = kernels::unary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel.with(numbers), dst, [dst.into(), src])
-    }
-
-    fn binary(
-        &self,
-        op: BinaryOp,
-        dtype: DType,
-        dst: &View,
-        [a, b]: [Arg<'_>; 2],
-        numbers: &[Scalar],
-    ) -> Result<()> {
-        let kernel = if is_one_number(b) {
-            kernels::binary_by_number(op, dtype)
-        } else {
-            kernels::binary(op, dtype)
-        };
-        let kernel = kernel.ok_or_else(|| undefined(op, dtype))?;
-        if op.divides() && dtype.is_integer() && dst.numel() > 0 {
-            check_divisor(b)?;
+    fn elementwise(&self, body: &Body, dst: To<'_>, args: &[Arg<'_>]) -> Result<()> {
+        let to = dst.view().into();
+        match (body, args) {
+            (Body::Unary(kernel), &[a]) => run(kernel, dst, [to, a]),
+            (Body::Binary(kernel), &[a, b]) => run(kernel, dst, [to, a, b]),
+            (Body::Ternary(kernel), &[a, b, c]) => run(kernel, dst, [to, a, b, c]),
+            _ => Err(Error::new(Kind::Value, "wrong number of operands")),
         }
-        run(&kernel.with(numbers), dst, [dst.into(), a, b])
     }
 
-    fn ternary(
-        &self,
-        op: TernaryOp,
-        dtype: DType,
-        dst: &View,
-        [a, b, c]: [Arg<'_>; 3],
-        numbers: &[Scalar],
-    ) -> Result<()> {
-        let kernel = kernels::ternary(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel.with(numbers), dst, [dst.into(), a, b, c])
-    }
-
-    fn compare(
-        &self,
-        op: CompareOp,
-        dtype: DType,
-        dst: &View,
-        [a, b]: [Arg<'_>; 2],
-        numbers: &[Scalar],
-    ) -> Result<()> {
-        let kernel = kernels::compare(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel.with(numbers), dst, [dst.into(), a, b])
+    fn any_zero(&self, src: Arg<'_>) -> Result<bool> {
+        Ok(match src {
+            Arg::Number(n) => Value::new(n, DType::I64).read(DType::I64) == Scalar::Int(0),
+            Arg::View(v) => {
+                let _held = hold(&[v.storage()], &[])?;
+                let plan = Plan::new(v.shape(), [(v.layout(), v.element_size())]);
+                let at = v.storage().data_ptr();
+                // SAFETY: as in `run`.
+                v.numel() > 0 && unsafe { kernels::any_zero(&plan, at, v.dtype()) }
+            }
+        })
     }
 
     fn random(&self, dst: &View, how: &Random) -> Result<()> {
-        let _held = held::<0>(dst, [])?;
+        let _held = held(dst, [])?;
         if dst.numel() > 0 {
             let plan = Plan::new(dst.shape(), [(dst.layout(), dst.element_size())]);
             // SAFETY: as in `run`.
@@ -334,7 +276,7 @@ impl Backend for Cpu {
     fn select(&self, dst: &View, condition: &View, a: Arg<'_>, b: Arg<'_>) -> Result<()> {
         run(
             &kernels::select(dst.dtype()),
-            dst,
+            dst.into(),
             [dst.into(), condition.into(), a, b],
         )
     }
@@ -434,7 +376,7 @@ impl Backend for Cpu {
         [x, max, sum]: [Arg<'_>; 3],
     ) -> Result<()> {
         let kernel = kernels::softmax(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel, dst, [dst.into(), x, max, sum])
+        run(&kernel, dst.into(), [dst.into(), x, max, sum])
     }
 
     fn normalize(
@@ -445,6 +387,10 @@ impl Backend for Cpu {
     ) -> Result<()> {
         let op = NormalizeOp::Normalize;
         let kernel = kernels::normalize(op, dtype).ok_or_else(|| undefined(op, dtype))?;
-        run(&kernel, dst, [dst.into(), x, mean, scale, weight, bias])
+        run(
+            &kernel,
+            dst.into(),
+            [dst.into(), x, mean, scale, weight, bias],
+        )
     }
 }
