@@ -135,9 +135,10 @@ impl Task {
                     .unwrap_or(1),
                 false => 1,
             };
-        // Lines of many rows at once compete for the same few places of a cache: it holds less of them than of a run.
+        // Lines of many rows at once compete for the same few places of a cache: it holds less of them than of a run, both
+        // sides as long as they are 14 MiB together.
         let streamed = (turned || narrow && packed || dense_cols && cols.strides[0] == dense)
-            && stream::pays(8 * plan.numel() * width / 3);
+            && stream::pays(16 * plan.numel() * width / 7);
         // Whether all rows of the destination begin on a line.
         let first = at.dst as isize + plan.offsets()[0];
         let starts = plan.dims()[1..]
