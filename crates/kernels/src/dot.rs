@@ -3,7 +3,7 @@
 //! Whichever of its dims is dense is read along: lines of steps as dot products, lines of columns as multiples that are
 //! added up, several together, so that sums stay in registers. Asking for memory ahead gained nothing where it was measured.
 
-use crate::micro::{Factor, Sum, is_dense, pack_lane};
+use crate::micro::{Factor, Sum, in_runs, is_dense, pack_lane, runs};
 use crate::simd::vectorized;
 
 /// Partial sums of a dot product, so that additions do not wait for each other, and errors stay small.
@@ -19,61 +19,124 @@ const FEW: usize = 8;
 /// Columns next to each other that are worth a call.
 const RUN: usize = 8;
 
-/// `Σ lines[k][i] · row[i]` for each line. The order of a line's sum is the same whatever lines are beside it.
-///
-/// # Safety
-/// `len` elements may be read of each line, and as many sums of the row.
-#[inline(always)]
-unsafe fn dots<T: Factor, const N: usize>(
-    lines: [*const T; N],
-    row: *const T::Sum,
-    len: usize,
-) -> [T::Sum; N] {
-    let whole = len - len % LANES;
-    // Their own array until here: one that is indexed by variables does not stay in registers.
-    // SAFETY: the caller's contract.
-    let mut lanes = unsafe { lanes_of::<T, N>(lines, row, whole) };
-    for (line, lanes) in lines.into_iter().zip(&mut lanes) {
-        for (l, i) in (whole..len).enumerate() {
-            // SAFETY: the caller's contract.
-            let (a, b) = unsafe { (line.add(i).read_unaligned(), row.add(i).read()) };
-            lanes[l] = lanes[l].plus_product(a.to(), b);
-        }
-        let mut half = LANES / 2;
-        while half > 0 {
-            for l in 0..half {
-                lanes[l] = lanes[l].plus(lanes[l + half]);
-            }
-            half /= 2;
-        }
-    }
-    lanes.map(|lanes| lanes[0])
+/// Partial sums of some lines: of whole lanes, of what is left of a run, and of what is left of that. Three arrays, as one
+/// that is indexed by variables does not stay in registers.
+struct Partial<S, const N: usize> {
+    lanes: [[S; LANES]; N],
+    few: [[S; FEW]; N],
+    one: [S; N],
 }
 
-/// The partial sums of whole lanes.
-///
-/// # Safety
-/// As [`dots`].
-#[inline(always)]
-unsafe fn lanes_of<T: Factor, const N: usize>(
-    lines: [*const T; N],
-    row: *const T::Sum,
-    len: usize,
-) -> [[T::Sum; LANES]; N] {
-    let mut lanes = [[T::Sum::ZERO; LANES]; N];
-    for start in (0..len).step_by(LANES) {
+impl<S: Sum, const N: usize> Partial<S, N> {
+    const ZERO: Self = Partial {
+        lanes: [[S::ZERO; LANES]; N],
+        few: [[S::ZERO; FEW]; N],
+        one: [S::ZERO; N],
+    };
+
+    /// Adds the products of each line with the row.
+    ///
+    /// # Safety
+    /// `len` elements may be read of each line, and as many sums of the row.
+    #[inline(always)]
+    unsafe fn plus<T: Factor<Sum = S>>(
+        self,
+        lines: [*const T; N],
+        row: *const S,
+        len: usize,
+    ) -> Self {
+        let Partial {
+            mut lanes,
+            mut few,
+            mut one,
+        } = self;
         // SAFETY: the caller's contract.
         unsafe {
-            let b = row.add(start).cast::<[T::Sum; LANES]>().read();
-            for (line, lanes) in lines.into_iter().zip(&mut lanes) {
-                let a = line.add(start).cast::<[T; LANES]>().read_unaligned();
-                for l in 0..LANES {
-                    lanes[l] = lanes[l].plus_product(a[l].to(), b[l]);
+            let wide = len - len % LANES;
+            for i in (0..wide).step_by(LANES) {
+                add_products(&mut lanes, lines.map(|line| line.add(i)), row.add(i));
+            }
+            let whole = len - len % FEW;
+            for i in (wide..whole).step_by(FEW) {
+                add_products(&mut few, lines.map(|line| line.add(i)), row.add(i));
+            }
+            for i in whole..len {
+                for (line, one) in lines.into_iter().zip(&mut one) {
+                    *one = one.plus_product(line.add(i).read_unaligned().to(), row.add(i).read());
                 }
             }
         }
+        Partial { lanes, few, one }
     }
-    lanes
+
+    /// The sum of each line, in an order of its own whatever lines are beside it.
+    #[inline(always)]
+    fn sums(mut self) -> [S; N] {
+        std::array::from_fn(|k| {
+            let (lanes, few) = (&mut self.lanes[k], self.few[k]);
+            let mut half = LANES / 2;
+            while half > 0 {
+                if half == FEW / 2 {
+                    for (lane, few) in lanes.iter_mut().zip(few) {
+                        *lane = lane.plus(few);
+                    }
+                }
+                for l in 0..half {
+                    lanes[l] = lanes[l].plus(lanes[l + half]);
+                }
+                half /= 2;
+            }
+            lanes[0].plus(self.one[k])
+        })
+    }
+}
+
+/// The products of `W` elements of each line with those of the row.
+///
+/// # Safety
+/// As many may be read.
+#[inline(always)]
+unsafe fn add_products<T: Factor, const N: usize, const W: usize>(
+    lanes: &mut [[T::Sum; W]; N],
+    lines: [*const T; N],
+    row: *const T::Sum,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let b = row.cast::<[T::Sum; W]>().read();
+        for (line, lanes) in lines.into_iter().zip(lanes) {
+            let a = line.cast::<[T; W]>().read_unaligned();
+            for l in 0..W {
+                lanes[l] = lanes[l].plus_product(a[l].to(), b[l]);
+            }
+        }
+    }
+}
+
+/// `Σ line[steps[p]] · row[p]` for each line.
+///
+/// # Safety
+/// Those elements may be read of each line, and as many sums of the row.
+#[inline(always)]
+unsafe fn dots<T: Factor, const N: usize>(
+    lines: [*const T; N],
+    mut row: *const T::Sum,
+    steps: &[isize],
+    dense: bool,
+) -> [T::Sum; N] {
+    let at = |lines: [*const T; N], step: isize| lines.map(|line| line.wrapping_byte_offset(step));
+    if dense {
+        // Not a loop over one run: its sums would not stay in registers.
+        // SAFETY: the caller's contract.
+        return unsafe { Partial::ZERO.plus(at(lines, steps[0]), row, steps.len()) }.sums();
+    }
+    let mut sums = Partial::ZERO;
+    for run in runs::<T>(steps) {
+        // SAFETY: the caller's contract.
+        sums = unsafe { sums.plus(at(lines, run[0]), row, run.len()) };
+        row = row.wrapping_add(run.len());
+    }
+    sums.sums()
 }
 
 /// `to[i] += Σ lines[k][i] · factors[k]` for `W` of them, one line after the other.
@@ -163,15 +226,14 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
         }
     }
     let dense = is_dense::<T>(steps);
-    let long =
-        columns.len() >= RUN && columns.chunk_by(follows::<T>).count() <= columns.len() / RUN;
+    let long = in_runs::<T>(columns, RUN);
     if long && (steps.len() < LANES || !dense) {
         vectorized(
             #[inline(always)]
             || {
                 let mut to = to;
                 let whole = steps.len() - steps.len() % LINES;
-                for run in columns.chunk_by(follows::<T>) {
+                for run in runs::<T>(columns) {
                     let line = |p: usize| at(run[0] + steps[p]);
                     for p in (0..whole).step_by(LINES) {
                         let lines = std::array::from_fn(|k| line(p + k));
@@ -198,7 +260,7 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
     }
     // SAFETY: the caller's contract: there is a sum for each column.
     let add = |j: usize, sum: T::Sum| unsafe { to.add(j).write(to.add(j).read().plus(sum)) };
-    if !dense {
+    if !dense && !in_runs::<T>(steps, RUN) {
         for (j, column) in columns.iter().enumerate() {
             // SAFETY: the caller's contract: the scratch has room for all steps.
             let [sum] = unsafe {
@@ -206,7 +268,7 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
                 let line = [scratch.cast::<T::Sum>().cast_const()];
                 vectorized(
                     #[inline(always)]
-                    || dots::<T::Sum, 1>(line, row, steps.len()),
+                    || Partial::ZERO.plus::<T::Sum>(line, row, steps.len()).sums(),
                 )
             };
             add(j, sum);
@@ -218,24 +280,18 @@ pub(crate) unsafe fn row_times_matrix<T: Factor>(
         || {
             let (fours, rest) = columns.as_chunks::<DOTS>();
             for (i, columns) in fours.iter().enumerate() {
-                let lines = columns.map(|column| at(column + steps[0]));
-                // SAFETY: the caller's contract, of dense steps.
-                let sums = unsafe { dots::<T, DOTS>(lines, row, steps.len()) };
+                let lines = columns.map(at);
+                // SAFETY: the caller's contract.
+                let sums = unsafe { dots::<T, DOTS>(lines, row, steps, dense) };
                 for (k, sum) in sums.into_iter().enumerate() {
                     add(i * DOTS + k, sum);
                 }
             }
             for (k, column) in rest.iter().enumerate() {
-                let line = [at(column + steps[0])];
                 // SAFETY: as above.
-                let [sum] = unsafe { dots::<T, 1>(line, row, steps.len()) };
+                let [sum] = unsafe { dots::<T, 1>([at(*column)], row, steps, dense) };
                 add(fours.len() * DOTS + k, sum);
             }
         },
     );
-}
-
-/// Whether one position is the next element after another.
-fn follows<T: Factor>(a: &isize, b: &isize) -> bool {
-    b - a == size_of::<T>() as isize
 }

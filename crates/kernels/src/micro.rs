@@ -84,3 +84,46 @@ pub(crate) fn is_dense<T: Element>(positions: &[isize]) -> bool {
     let differ = |w: &[isize]| (w[1] - w[0]) ^ size;
     positions.windows(2).fold(0, |all, w| all | differ(w)) == 0
 }
+
+/// Positions that are compared at a time.
+const LOOK: usize = 16;
+
+/// The runs of positions that follow each other like the elements of an array.
+#[inline(always)]
+pub(crate) fn runs<T: Element>(positions: &[isize]) -> impl Iterator<Item = &[isize]> {
+    let mut rest = positions;
+    std::iter::from_fn(
+        #[inline(always)]
+        move || {
+            let (&first, size) = (rest.first()?, size_of::<T>() as isize);
+            let at = |i: usize| first + i as isize * size;
+            let mut len = 0;
+            // As for `is_dense`: without a branch for each.
+            for block in rest.chunks_exact(LOOK) {
+                let differ = |(l, p): (usize, &isize)| p ^ at(len + l);
+                if block
+                    .iter()
+                    .enumerate()
+                    .map(differ)
+                    .fold(0, |all, d| all | d)
+                    != 0
+                {
+                    break;
+                }
+                len += LOOK;
+            }
+            while len < rest.len() && rest[len] == at(len) {
+                len += 1;
+            }
+            let (run, after) = rest.split_at(len);
+            rest = after;
+            Some(run)
+        },
+    )
+}
+
+/// Whether most positions seem to lie in runs of so many: whether one of the first two does.
+#[inline(always)]
+pub(crate) fn in_runs<T: Element>(positions: &[isize], len: usize) -> bool {
+    runs::<T>(positions).take(2).any(|run| run.len() >= len)
+}

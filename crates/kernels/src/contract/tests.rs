@@ -198,3 +198,71 @@ fn operands_that_are_read_where_they_lie() {
         }
     }
 }
+
+/// A contraction of any dims, sizes with strides in elements, against the sums written out.
+fn check_dims<T: Factor>(
+    level: Level,
+    axes: &[(usize, [usize; 3])],
+    summed: &[(usize, [usize; 3])],
+) {
+    let all: Vec<_> = axes.iter().chain(summed).copied().collect();
+    let extent = |k: usize| 1 + all.iter().map(|(n, s)| (n - 1) * s[k]).sum::<usize>();
+    let number = |i: usize| (i * 5 + i / 3) as i64 % 5 - 2;
+    let operand = |k: usize| -> Vec<T> { (0..extent(k)).map(|i| T::from_int(number(i))).collect() };
+    let (mut lhs, mut rhs) = (operand(1), operand(2));
+    let mut sums = vec![0; extent(0)];
+    for i in 0..all.iter().map(|(n, _)| n).product() {
+        let (mut rest, mut at) = (i, [0; 3]);
+        for (n, strides) in &all {
+            for k in 0..3 {
+                at[k] += rest % n * strides[k];
+            }
+            rest /= n;
+        }
+        sums[at[0]] += number(at[1]) * number(at[2]);
+    }
+    let axis = |&(size, strides): &(usize, [usize; 3])| Axis {
+        size,
+        strides: strides.map(|s| (s * size_of::<T>()) as isize),
+    };
+    let list = |dims: &[(usize, [usize; 3])]| dims.iter().map(axis).collect::<Vec<_>>();
+    let typed = Typed::new(T::DTYPE, level).expect("a dtype with products");
+    let work = Contraction::with(typed, T::DTYPE, &list(axes), &list(summed)).expect("the same");
+    let mut dst = vec![T::from_int(0); extent(0)];
+    let mut scratch = vec![MaybeUninit::uninit(); work.scratch()];
+    let ptrs = [dst.as_mut_ptr(), lhs.as_mut_ptr(), rhs.as_mut_ptr()].map(|p| p.cast::<u8>());
+    // SAFETY: the buffers reach as far as their strides, and elements of the destination differ.
+    unsafe { work.run(ptrs, &mut scratch) };
+    let wanted: Vec<T> = sums.into_iter().map(T::from_int).collect();
+    assert!(
+        bytemuck::cast_slice::<T, u8>(&dst) == bytemuck::cast_slice::<T, u8>(&wanted),
+        "{} {level:?} {axes:?} {summed:?}",
+        T::DTYPE
+    );
+}
+
+#[test]
+fn a_row_against_windows() {
+    // Kernels of 3 × 3 over planes of their own, and what their derivative is: 2 images, 3 channels, `w` results a line.
+    for level in levels() {
+        for w in [2, 5, 21, 45] {
+            let (line, plane) = (w + 2, (w + 2) * 9);
+            let kernel = [(3, [0, 3, line]), (3, [0, 1, 1])];
+            let outer = [(2, [3 * 7 * w, 0, 3 * plane]), (3, [7 * w, 9, plane])];
+            let results = [(7, [w, 0, line]), (w, [1, 0, 1])];
+            let axes = [outer, results].concat();
+            check_dims::<f32>(level, &axes, &kernel);
+            check_dims::<bf16>(level, &axes, &kernel);
+            let channel = (3, [9, 7 * w, plane]);
+            let weight = [channel, (3, [3, 0, line]), (3, [1, 0, 1])];
+            let images = [
+                (2, [0, 3 * 7 * w, 3 * plane]),
+                (7, [0, w, line]),
+                (w, [0, 1, 1]),
+            ];
+            check_dims::<f32>(level, &weight, &images);
+            check_dims::<f64>(level, &weight, &images);
+            check_dims::<bf16>(level, &weight, &images);
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::micro::{self, Micro};
 use super::pack::{self, Pack};
 use crate::convert::Convert;
 use crate::dot::{Row, row_times_matrix};
-use crate::micro::{Factor, Sum, is_dense, pack_lane};
+use crate::micro::{Factor, Sum, in_runs, is_dense, pack_lane, runs};
 use crate::simd::{Level, vectorized};
 use crate::with_element;
 use half::{bf16, f16};
@@ -26,6 +26,8 @@ pub(super) struct Typed {
     pub(super) pack_row: unsafe fn(*mut u8, *const u8, &[isize]),
 }
 
+/// Columns next to each other in the destination that are worth a loop.
+const RUN: usize = 4;
 /// Lanes of one operand up to which the other is read where it lies, if its steps lie apart: it would be packed for too few
 /// products.
 const FEW: usize = 128;
@@ -140,8 +142,8 @@ unsafe fn merge<T: Factor>(
     vectorized(
         #[inline(always)]
         || {
-            let dense = is_dense::<T>(cols);
-            if !dense && is_dense::<T>(rows) {
+            let long = in_runs::<T>(cols, RUN);
+            if !long && is_dense::<T>(rows) {
                 // Lines of the destination are written one after the other.
                 for (j, &col) in cols.iter().enumerate() {
                     for i in 0..rows.len() {
@@ -163,15 +165,19 @@ unsafe fn merge<T: Factor>(
                 unsafe {
                     let from = tile.add(i * stride).cast::<T::Sum>();
                     let put = |at: *mut T, j: usize| put(at, from.add(j).read_unaligned(), add);
-                    if dense {
-                        let to = ptr.offset(row + cols[0]).cast::<T>();
-                        for j in 0..cols.len() {
-                            put(to.add(j), j);
-                        }
-                    } else {
+                    if !long {
                         for (j, &col) in cols.iter().enumerate() {
                             put(ptr.offset(row + col).cast::<T>(), j);
                         }
+                        continue;
+                    }
+                    let mut before = 0;
+                    for run in runs::<T>(cols) {
+                        let to = ptr.offset(row + run[0]).cast::<T>();
+                        for j in 0..run.len() {
+                            put(to.add(j), before + j);
+                        }
+                        before += run.len();
                     }
                 }
             }
