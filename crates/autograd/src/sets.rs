@@ -226,17 +226,23 @@ impl Tensor {
             .iter()
             .max()
             .map_or(0, |&n| (n as usize).saturating_add(1));
-        // Counts have no derivative, weighted or not.
-        let weights = match weights {
-            Some(w) if w.dtype() == DType::F32 => w.detach()?,
-            Some(w) => w.detach()?.to(DType::F64)?,
-            None => Tensor::ones(self.shape(), DType::I64, &self.device())?,
-        };
-        if values.is_empty() {
+        let bins = |dtype| Tensor::zeros([most.max(minlength)], dtype, &self.device());
+        let Some(weights) = weights.filter(|_| !values.is_empty()) else {
             // Of nothing the counts are whole, weights or not.
-            return Tensor::zeros([minlength], DType::I64, &self.device());
-        }
-        let bins = Tensor::zeros([most.max(minlength)], weights.dtype(), &self.device())?;
+            let bins = bins(DType::I64)?;
+            let mut counts = bins.write::<i64>()?;
+            if let Some(counts) = counts.as_mut_slice() {
+                values.iter().for_each(|&n| counts[n as usize] += 1);
+            }
+            drop(counts);
+            return Ok(bins);
+        };
+        // Counts have no derivative, weighted or not.
+        let weights = match weights.dtype() {
+            DType::F32 => weights.detach()?,
+            _ => weights.detach()?.to(DType::F64)?,
+        };
+        let bins = bins(weights.dtype())?;
         bins.index_add_(0, &numbers, &weights, 1)
             .map_err(|e| e.op(op))?;
         Ok(bins)

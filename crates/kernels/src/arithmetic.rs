@@ -157,6 +157,10 @@ macro_rules! ordered {
 ordered! {
     i64, i64::MIN, i64::MAX, |_x| false;
     u64, u64::MIN, u64::MAX, |_x| false;
+    i32, i32::MIN, i32::MAX, |_x| false;
+    i16, i16::MIN, i16::MAX, |_x| false;
+    i8, i8::MIN, i8::MAX, |_x| false;
+    u8, u8::MIN, u8::MAX, |_x| false;
     f32, f32::NEG_INFINITY, f32::INFINITY, |x| x.is_nan();
     f64, f64::NEG_INFINITY, f64::INFINITY, |x| x.is_nan();
 }

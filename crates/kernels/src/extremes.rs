@@ -184,16 +184,29 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
                 values[i] = first.map_or_else(|| acc(i).value, |r| at(r, i));
                 places[i] = first.map_or(-1, |r| r as i32);
             }
-            by_rows!(rows, start..start + n, 4, |r, K| {
+            by_rows!(rows, start..start + n, NEAR, |r, K| {
+                let mut any_nan = false;
                 for i in 0..n {
                     let (mut value, mut place) = (values[i], places[i]);
                     for k in 0..K {
                         let x = at(r + k, i);
-                        let newer = Self::replaces(x, value);
+                        let newer = Self::goes_beyond(x, value);
                         value = if newer { x } else { value };
                         place = if newer { (r + k) as i32 } else { place };
                     }
                     (values[i], places[i]) = (value, place);
+                    any_nan |= (0..K).fold(false, |any, k| any | T::is_nan(at(r + k, i)));
+                }
+                // Nothing goes beyond a NaN, so that it may come after all the others of its rows.
+                if any_nan {
+                    for i in 0..n {
+                        for k in 0..K {
+                            let x = at(r + k, i);
+                            if T::is_nan(x) & (LAST | !T::is_nan(values[i])) {
+                                (values[i], places[i]) = (x, (r + k) as i32);
+                            }
+                        }
+                    }
                 }
             });
             for i in 0..n {
@@ -213,6 +226,13 @@ impl<T: Ordered, const MAX: bool, const LAST: bool> Accumulator for Place<T, MAX
 }
 
 impl<T: Ordered, const MAX: bool, const LAST: bool> Place<T, MAX, LAST> {
+    /// Whether a later element that is a number takes the place of the best so far.
+    #[inline(always)]
+    fn goes_beyond(x: T::Value, best: T::Value) -> bool {
+        let beyond = if MAX { x > best } else { x < best };
+        beyond | (LAST & (x == best))
+    }
+
     /// Whether a later element takes the place of the best so far.
     #[inline(always)]
     fn replaces(x: T::Value, best: T::Value) -> bool {

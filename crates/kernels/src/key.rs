@@ -67,6 +67,13 @@ pub(crate) type Keys = unsafe fn(*const u8, isize, &mut [u64]);
 /// # Safety
 /// As [`Keys`].
 unsafe fn keys_of<T: Key>(at: *const u8, step: isize, keys: &mut [u64]) {
+    if step == size_of::<T>() as isize {
+        for (i, key) in keys.iter_mut().enumerate() {
+            // SAFETY: the caller's contract.
+            *key = unsafe { at.cast::<T>().add(i).read_unaligned() }.key();
+        }
+        return;
+    }
     for (i, key) in keys.iter_mut().enumerate() {
         // SAFETY: the caller's contract.
         *key = unsafe { at.offset(i as isize * step).cast::<T>().read_unaligned() }.key();

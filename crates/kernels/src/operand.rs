@@ -239,8 +239,13 @@ impl Operand {
         }
     }
 
+    /// What lies between its elements and those of the loop.
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
+    }
+
     /// Element `i` of the walk.
-    fn at(&self, i: usize) -> *mut u8 {
+    pub(crate) fn at(&self, i: usize) -> *mut u8 {
         let mut at = self.plan.offsets()[0];
         let mut rest = i;
         if let Some((last, dims)) = self.plan.dims().split_last() {

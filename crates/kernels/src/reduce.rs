@@ -17,6 +17,7 @@ use crate::spread::Spread;
 use crate::summaries::{
     Count, Magnitude, NanSum, Norm, Order0, Order1, Order2, OrderP, Prod, Sum, Terms, Truth,
 };
+use crate::transpose::transpose_matrix;
 use crate::with_element;
 use osteon_spec::{DType, Plan};
 use std::mem::MaybeUninit;
@@ -79,10 +80,16 @@ pub struct Reducer {
 /// operation takes; none where it is not defined. Half precision is summed up in wider numbers and rounded once.
 pub fn reduce(op: ReduceOp, dtype: DType, number: f64) -> Option<Reducer> {
     let computed = computed_in(dtype);
+    let is_extreme = matches!(
+        op,
+        ReduceOp::Amax | ReduceOp::Amin | ReduceOp::Max | ReduceOp::Min
+    );
     let ordered = match computed {
         DType::U64 => DType::U64,
         d if d.is_float() => d,
         d if d.is_complex() => return lookup(op, computed, dtype, number),
+        // Of what is only compared, more fit a vector than of sums.
+        d @ (DType::U8 | DType::I8 | DType::I16 | DType::I32) if is_extreme => d,
         _ => DType::I64,
     };
     lookup(op, ordered, dtype, number)
@@ -142,6 +149,10 @@ fn extremes<const MAX: bool>(op: ReduceOp, dtype: DType) -> Option<Fold> {
     match dtype {
         DType::I64 => Some(of!(i64)),
         DType::U64 => Some(of!(u64)),
+        DType::I32 => Some(of!(i32)),
+        DType::I16 => Some(of!(i16)),
+        DType::I8 => Some(of!(i8)),
+        DType::U8 => Some(of!(u8)),
         _ => with_element!(float: dtype, T => of!(T)),
     }
 }
@@ -237,6 +248,10 @@ const FEW_ROWS: usize = 256;
 /// Accumulators that grow side by side: as many as a block has elements.
 const WIDE: usize = 512;
 
+/// Elements of a reduced row, at most, from which on rows that follow each other are turned into columns, whose accumulators
+/// grow side by side: a call for each row costs as much as that many elements.
+const SHORT_ROW: usize = 16;
+
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 15;
 
@@ -310,21 +325,20 @@ impl Reducer {
             return;
         }
         let mut grain = (GRAIN / each.max(1)).max(1);
-        if walk.is_across {
+        if walk.is_across && !walk.is_turned {
             // Each result is made by one thread, whatever they share: few pieces of long rows suit the memory.
             grain = grain.max((results / (2 * num_threads())).clamp(64, WIDE));
         }
         par_for(results, grain, |range| {
             let walk = &walk;
             let mut accs = Accumulators::<WIDE>::NEW;
-            for start in range.clone().step_by(WIDE) {
-                let part = start..range.end.min(start + WIDE);
+            walk.for_each_part(range, |part| {
                 // SAFETY: the caller's contract; threads have results of their own.
                 unsafe {
                     walk.accumulate(&part, 0..each, accs.ptr());
                     walk.finish(&part, accs.ptr());
                 }
-            }
+            });
         });
     }
 }
@@ -364,6 +378,8 @@ struct Walk<'a> {
     own: DType,
     /// The accumulators of neighbouring results grow side by side.
     is_across: bool,
+    /// They do because rows are turned into columns first.
+    is_turned: bool,
     /// The reduced elements are dense runs of the loops' dtype, long enough for a call each.
     has_runs: bool,
     outputs: [Option<Output>; 2],
@@ -387,13 +403,21 @@ impl<'a> Walk<'a> {
             && reduced.numel() > 1
             && row.strides[0].unsigned_abs() < inner.strides[0].unsigned_abs();
         let form = reducer.input(src, reduced.clone(), own);
+        let width = own.size() as isize;
+        let is_turned = !is_across
+            && (2..=SHORT_ROW).contains(&reduced.numel())
+            && reduced.dims().len() == 1
+            && inner.strides[0] == width
+            && row.size >= LONG
+            && row.strides[0] > 0;
         Walk {
             reducer,
             kept,
             reduced,
             src,
             own,
-            is_across,
+            is_across: is_across || is_turned,
+            is_turned,
             has_runs: form
                 .in_loop_form(&(0..inner.size.min(reduced.numel())))
                 .is_some()
@@ -402,6 +426,20 @@ impl<'a> Walk<'a> {
                 reducer.output(0, first, kept.select([1])),
                 reducer.output(1, second, kept.select([2])),
             ],
+        }
+    }
+
+    /// Parts of this range of results, [`WIDE`] at most: where long rows of results end, so do parts, so that each is one run.
+    fn for_each_part(&self, range: Range<usize>, mut f: impl FnMut(Range<usize>)) {
+        let row = self.kept.inner().size;
+        let mut start = range.start;
+        while start < range.end {
+            let mut end = range.end.min(start + WIDE);
+            if self.is_across && row >= LONG {
+                end = end.min(start + row - start % row);
+            }
+            f(start..end);
+            start = end;
         }
     }
 
@@ -421,6 +459,9 @@ impl<'a> Walk<'a> {
                 let mut row = self
                     .reducer
                     .input(self.src, self.kept.select([0]), self.own);
+                if self.is_turned {
+                    return self.turned(&row, part, elements, accs, &mut staging);
+                }
                 return self.across(&mut row, part, elements, accs, &mut staging);
             }
             let mut acc = accs;
@@ -553,6 +594,51 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The same of rows that are dense along the reduced elements: they are turned first.
+    ///
+    /// # Safety
+    /// As [`Walk::accumulate`].
+    #[inline(never)]
+    unsafe fn turned(
+        &self,
+        row: &Operand,
+        part: &Range<usize>,
+        elements: Range<usize>,
+        accs: *mut u8,
+        staging: &mut Staging<'_>,
+    ) {
+        let (fold, width, len) = (&self.reducer.fold, self.own.size(), part.len());
+        let [at] = self.reduced.offsets();
+        let mut scratch = Block::NEW;
+        let (mut turned, mut rows) = ([Block::NEW; 2], [Block::NEW; 2]);
+        let [turned, rows] =
+            [&mut turned, &mut rows].map(|blocks| blocks.as_mut_ptr().cast::<u8>());
+        let (own, wanted) = (len * width, len * fold.input.size());
+        let many = (size_of::<[Block; 2]>() / own.max(wanted)).max(1);
+        for start in elements.clone().step_by(many) {
+            let count = many.min(elements.end - start);
+            // SAFETY: the caller's contract; a part is one run, and the blocks have room for so many rows.
+            unsafe {
+                let from = row.at(part.start).offset(at + (start * width) as isize);
+                let pitch = self.kept.inner().strides[0];
+                transpose_matrix((turned, own as isize), (from, pitch), count, len, width);
+                let is_converted = !row.form().is_loops();
+                for r in (0..count).filter(|_| is_converted) {
+                    let from = turned.add(r * own);
+                    let form = row.form();
+                    let from = form.load(from, width as isize, len, staging, &mut scratch);
+                    rows.add(r * wanted).copy_from_nonoverlapping(from, wanted);
+                }
+                let (first, step) = match is_converted {
+                    true => (rows, wanted as isize),
+                    false => (turned, own as isize),
+                };
+                let first = first.cast_const();
+                take(fold, accs, Rows { first, count, step }, len);
+            }
+        }
+    }
+
     /// Writes the results of a part, whose accumulators these are.
     ///
     /// # Safety
@@ -580,13 +666,11 @@ impl<'a> Walk<'a> {
         let bound = |part: usize| part * (elements / parts) + part.min(elements % parts);
         par_for(parts, 1, |range| {
             for part in range {
-                for start in (0..results).step_by(WIDE) {
-                    let these = start..results.min(start + WIDE);
+                self.for_each_part(0..results, |these| {
+                    let accs = at(part, these.start);
                     // SAFETY: the caller's contract; each part has accumulators of its own.
-                    unsafe {
-                        self.accumulate(&these, bound(part)..bound(part + 1), at(part, start))
-                    };
-                }
+                    unsafe { self.accumulate(&these, bound(part)..bound(part + 1), accs) };
+                });
             }
         });
         // Neighbours join, then pairs of neighbours, and so on.

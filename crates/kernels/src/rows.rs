@@ -34,6 +34,8 @@ pub enum RowOp {
     LayerNorm,
     /// The same without the mean: the variance is that from 0.
     RmsNorm,
+    /// `(x - mean) · scale · weight + bias`, of `[y, x]` and of mean, scale, weight and bias.
+    Affine,
     /// `scale · (ĝ - mean(ĝ) - x̂ · mean(ĝ · x̂))`, of `[result, g, x, weight]` and of mean and scale, where `ĝ = g · weight` and
     /// `x̂ = (x - mean) · scale`.
     LayerNormGradient,
@@ -78,6 +80,7 @@ pub fn row_kernel(op: RowOp, dtype: DType, number: f64) -> Option<RowKernel> {
         RowOp::LogSoftmaxGradient => body!(T, log_softmax_gradient::<I, T>),
         RowOp::LayerNorm => body!(T, normalize::<I, T, true>),
         RowOp::RmsNorm => body!(T, normalize::<I, T, false>),
+        RowOp::Affine => body!(T, affine::<T>),
         RowOp::LayerNormGradient => body!(T, normalize_gradient::<T, true>),
         RowOp::RmsNormGradient => body!(T, normalize_gradient::<T, false>),
         RowOp::NormSums => body!(T, norm_sums::<T>),
@@ -97,7 +100,7 @@ impl RowOp {
     /// How many operands are rows.
     pub fn rows(self) -> usize {
         match self {
-            RowOp::Softmax | RowOp::LogSoftmax | RowOp::NormSums => 2,
+            RowOp::Softmax | RowOp::LogSoftmax | RowOp::Affine | RowOp::NormSums => 2,
             RowOp::SoftmaxGradient | RowOp::LogSoftmaxGradient | RowOp::NormCombine => 3,
             RowOp::LayerNorm
             | RowOp::RmsNorm
@@ -433,6 +436,20 @@ unsafe fn normalize<I: Isa, T: Float, const CENTERED: bool>(
         to_scale.set(0, scale);
         for i in 0..len {
             y.set(i, (x.get(i) - mean) * scale * weight.get(i) + bias.get(i));
+        }
+    }
+}
+
+/// # Safety
+/// See [`softmax`].
+#[inline(always)]
+unsafe fn affine<T: Float>(p: Pointers, len: usize, _: &Params) {
+    let [y, x, mean, scale, weight, bias, _] = rows::<T>(p);
+    // SAFETY: as in `softmax`.
+    unsafe {
+        let [mean, scale, weight, bias] = [mean, scale, weight, bias].map(|number| number.get(0));
+        for i in 0..len {
+            y.set(i, (x.get(i) - mean) * scale * weight + bias);
         }
     }
 }

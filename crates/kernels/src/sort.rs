@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 13;
 
+/// Keys that are made at a time.
+const PIECE: usize = 512;
+
 /// What is wanted of each lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pick {
@@ -106,7 +109,7 @@ pub unsafe fn sort(
 
 /// A key with an index below it.
 trait Packed: Copy + Ord {
-    const ZERO: Self;
+    const MOST: Self;
     fn pack(key: u64, index: usize) -> Self;
     fn key(self) -> u64;
     fn index(self) -> usize;
@@ -115,7 +118,7 @@ trait Packed: Copy + Ord {
 macro_rules! packed {
     ($ty:ty, $bits:literal) => {
         impl Packed for $ty {
-            const ZERO: $ty = 0;
+            const MOST: $ty = <$ty>::MAX;
             #[inline(always)]
             fn pack(key: u64, index: usize) -> $ty {
                 (key as $ty) << $bits | index as $ty
@@ -154,12 +157,11 @@ impl Sorter<'_> {
     /// # Safety
     /// The contract of [`sort`].
     unsafe fn run<P: Packed>(&self, range: Range<usize>) -> Option<()> {
-        let len = self.lanes.len;
-        let (mut keys, mut packed) = (Vec::new(), Vec::new());
-        keys.try_reserve_exact(len).ok()?;
-        packed.try_reserve_exact(len).ok()?;
-        keys.resize(len, 0u64);
-        packed.resize(len, P::ZERO);
+        // Keys are made piece by piece, so that they stay in a cache.
+        let mut keys = [0; PIECE];
+        let room = self.room();
+        let mut packed = Vec::<P>::new();
+        packed.try_reserve_exact(room).ok()?;
         self.lanes
             .starts
             .for_each_run_in(range, |starts, run, across| {
@@ -167,10 +169,7 @@ impl Sorter<'_> {
                     let [v, i, s] = std::array::from_fn(|k| starts[k] + lane * across[k]);
                     // SAFETY: the elements of a lane, and its results.
                     unsafe {
-                        (self.keys)(self.src.offset(s), self.lanes.steps[2], &mut keys);
-                        for (j, (slot, &key)) in packed.iter_mut().zip(&keys).enumerate() {
-                            *slot = P::pack(self.turned(key), j);
-                        }
+                        self.pack(self.src.offset(s), &mut keys, &mut packed, room);
                         for (j, found) in self.picked(&mut packed).iter().enumerate() {
                             self.put(j as isize, found.index(), [v, i, s]);
                         }
@@ -178,6 +177,53 @@ impl Sorter<'_> {
                 }
             });
         Some(())
+    }
+
+    /// How many elements of a lane are put down at a time: all of them, or where few of the first are wanted, those and some more.
+    fn room(&self) -> usize {
+        let len = self.lanes.len;
+        match &self.pick {
+            Pick::Ranks { ranks, .. } if ranks.start == 0 => {
+                len.min(ranks.end + PIECE.max(ranks.end))
+            }
+            _ => len,
+        }
+    }
+
+    /// Puts down the elements of a lane among which those that are asked for are.
+    ///
+    /// # Safety
+    /// The lane begins at `from`.
+    unsafe fn pack<P: Packed>(
+        &self,
+        from: *const u8,
+        keys: &mut [u64; PIECE],
+        packed: &mut Vec<P>,
+        room: usize,
+    ) {
+        let (len, step) = (self.lanes.len, self.lanes.steps[2]);
+        packed.clear();
+        // What is not before this one is not among the first.
+        let mut bound = P::MOST;
+        for start in (0..len).step_by(PIECE) {
+            let keys = &mut keys[..PIECE.min(len - start)];
+            // SAFETY: the caller's contract.
+            unsafe { (self.keys)(from.offset(start as isize * step), step, keys) };
+            for (j, &key) in keys.iter().enumerate() {
+                let x = P::pack(self.turned(key), start + j);
+                if x > bound {
+                    continue;
+                }
+                if packed.len() == room
+                    && let Pick::Ranks { ranks, .. } = &self.pick
+                {
+                    let wanted = ranks.end.max(1);
+                    bound = *packed.select_nth_unstable(wanted - 1).1;
+                    packed.truncate(wanted);
+                }
+                packed.push(x);
+            }
+        }
     }
 
     /// A key, or what is in the opposite order.

@@ -4,7 +4,7 @@ use crate::accumulator::{Accumulator, COLUMNS, Rows, by_rows};
 use crate::arithmetic::{Arithmetic, Fractional, Ordered};
 use crate::element::Bool;
 use crate::simd::Isa;
-use crate::sums::{NEAR, Term, are_lost, near, sum_of};
+use crate::sums::{NEAR, Term, are_lost, near, sum_of, sums_of};
 
 /// The sum.
 #[derive(Clone, Copy)]
@@ -118,6 +118,27 @@ impl<T: Fractional> Accumulator for NanSum<T> {
             sum: self.sum.plus(later.sum),
             count: self.count + later.count,
         }
+    }
+    #[inline(always)]
+    unsafe fn of_run<I: Isa>(run: *const T, len: usize, _: f64) -> Self {
+        // SAFETY: the caller's contract: `i < len`.
+        let at = |i: usize| unsafe { run.add(i).read_unaligned() }.get();
+        let number = |i: usize| {
+            let x = at(i);
+            if T::is_nan(x) {
+                T::Near::ZERO
+            } else {
+                T::near(x)
+            }
+        };
+        let (sum, count) = sums_of(len, number, |i| f32::from(!T::is_nan(at(i)) as u8));
+        // Few numbers may be too large for a sum that all together have.
+        let sum = if T::Near::IS_NARROW && !sum.is_finite() {
+            sum_of(len, |i| number(i).wide())
+        } else {
+            sum
+        };
+        NanSum { sum, count }
     }
 }
 

@@ -33,6 +33,9 @@ pub struct Normalized {
     pub scale: Option<View>,
 }
 
+/// Elements that have their statistics and weights in common from which on they are a row of their own.
+const ROW: usize = 32;
+
 pub(crate) fn shape_error(op: &'static str, message: String) -> Error {
     Error::new(Kind::Shape, message).op(op)
 }
@@ -177,9 +180,32 @@ impl View {
             or(affine.weight, 1.0),
             or(affine.bias, 0.0),
         ];
-        backend(self.device())
+        let backend = backend(self.device());
+        let row = self.dims_without(&args[1..]);
+        if row.iter().map(|&d| self.shape()[d]).product::<usize>() >= ROW {
+            let [x, mean, scale, weight, bias] = args;
+            let args = [out.into(), x, mean, scale, weight, bias];
+            let done = backend.rows(RowOp::Affine, (self.dtype(), 0.0), &args, &row);
+            if done.map_err(|e| e.op(name))? {
+                return Ok(());
+            }
+        }
+        backend
             .normalize(self.dtype(), out, args)
             .map_err(|e| e.op(name))
+    }
+
+    /// The last dims, along which none of these has more than one element.
+    fn dims_without(&self, args: &[Arg<'_>]) -> Dims {
+        let is_same = |&d: &usize| {
+            args.iter().all(|arg| match arg {
+                Arg::Number(_) => true,
+                Arg::View(v) => (d + v.dim())
+                    .checked_sub(self.dim())
+                    .is_none_or(|own| v.shape()[own] == 1),
+            })
+        };
+        (0..self.dim()).rev().take_while(is_same).collect()
     }
 
     /// By mean and variance over dims, into `out`: gives what was subtracted and what was multiplied by.
@@ -333,7 +359,16 @@ impl View {
         check_real(self, name)?;
         let out = View::alloc(self.image_layout(name)?, self.dtype(), &self.device(), name)?;
         let split = out.unflatten(1, &sizes)?;
-        let [mean, scale] = x.normalize_over(name, &split, &dims, affine, eps)?;
+        // Weights for long rows within a group: loops over whole groups would read one for each element.
+        let in_channels = affine.weight.or(affine.bias).is_some()
+            && x.shape()[3..].iter().product::<usize>() >= ROW;
+        let [mean, scale] = if in_channels {
+            let moments = x.moments(name, &dims, eps)?;
+            x.normalize_into(name, &split, Some(&moments[0]), &moments[1], affine)?;
+            moments
+        } else {
+            x.normalize_over(name, &split, &dims, affine, eps)?
+        };
         Ok(Normalized {
             out,
             mean: Some(mean),
