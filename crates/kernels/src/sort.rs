@@ -209,8 +209,13 @@ impl Sorter<'_> {
             let keys = &mut keys[..PIECE.min(len - start)];
             // SAFETY: the caller's contract.
             unsafe { (self.keys)(from.offset(start as isize * step), step, keys) };
-            for (j, &key) in keys.iter().enumerate() {
-                let x = P::pack(self.turned(key), start + j);
+            let places = keys.iter().zip(start..);
+            let pack = |(&key, at)| P::pack(self.turned(key), at);
+            if room == len {
+                packed.extend(places.map(pack));
+                continue;
+            }
+            for x in places.map(pack) {
                 if x > bound {
                     continue;
                 }
