@@ -726,6 +726,7 @@ pub(crate) fn fast<'a>(power: &Pointwise<'a, 2>, args: &'a [Arg<'a>; 2]) -> Resu
     }
     let op = match wanted {
         2.0 => UnaryOp::Square,
+        3.0 => UnaryOp::Cube,
         0.5 => UnaryOp::Sqrt,
         -0.5 => UnaryOp::Rsqrt,
         -1.0 => UnaryOp::Reciprocal,

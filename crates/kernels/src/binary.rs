@@ -2,12 +2,16 @@
 
 use crate::complex::{self, Power, quotient, wide2};
 use crate::convert::Convert;
-use crate::kernel::{Kernel, Loop, Params};
-use crate::lane::{Lane, map2, ops};
+use crate::division::{self, Whole};
+use crate::kernel::{Kernel, Params};
+use crate::lane::{map2, ops};
 use crate::math::{Errors, Exponentials, Float, Inverses, Logarithms, Powers};
+use crate::par::par_for;
+use crate::simd::{simd_loop, vectorized};
 use crate::unary::tanh_argument;
 use half::{bf16, f16};
 use osteon_spec::{Category, DType, Plan};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 ops! {
     /// An operation of two elements, by PyTorch's name; integers wrap.
@@ -48,55 +52,30 @@ ops! {
     Div: light { float: |x, y| x / y; complex: |x, y| wide2(x, y, |x, y| quotient!(x, y)); }
     /// `x / y` rounded towards zero.
     DivTrunc {
-        int: |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
+        int: |x, y| x.quotient(y);
         float: |x, y| (x / y).trunc();
     }
     /// `x / y` rounded down, in Python's sense.
     FloorDivide {
-        unsigned: |x, y| x.checked_div(y).unwrap_or(0);
+        unsigned: |x, y| x.quotient(y);
         signed: |x, y| {
-            if y == 0 {
-                0
-            } else {
-                let (q, r) = (x.wrapping_div(y), x.wrapping_rem(y));
-                if r != 0 && (r < 0) != (y < 0) { q - 1 } else { q }
-            }
-        };
-        float: |x, y| {
-            if y == 0.0 {
-                x / y
-            } else {
-                let r = x % y;
-                let mut q = (x - r) / y;
-                if r != 0.0 && (y < 0.0) != (r < 0.0) {
-                    q -= 1.0;
-                }
-                if q == 0.0 {
-                    Real::copysign(0.0, x / y)
-                } else if q - q.floor() > 0.5 {
-                    q.floor() + 1.0
-                } else {
-                    q.floor()
-                }
-            }
+            let q = x.quotient(y);
+            let r = x.wrapping_sub(q.wrapping_mul(y));
+            // Where `y` is 0 so is `q`.
+            if y != 0 && r != 0 && (r < 0) != (y < 0) { q - 1 } else { q }
         };
     }
     /// The remainder of [`FloorDivide`](BinaryOp::FloorDivide), with the divisor's sign.
     Remainder {
-        unsigned: |x, y| if y == 0 { 0 } else { x % y };
+        unsigned: |x, y| if y == 0 { 0 } else { x.wrapping_sub(x.quotient(y).wrapping_mul(y)) };
         signed: |x, y| {
-            let r = if y == 0 { 0 } else { x.wrapping_rem(y) };
+            let r = if y == 0 { 0 } else { x.wrapping_sub(x.quotient(y).wrapping_mul(y)) };
             if r != 0 && (r < 0) != (y < 0) { r + y } else { r }
-        };
-        float: |x, y| {
-            let r = x % y;
-            if r != 0.0 && (r < 0.0) != (y < 0.0) { r + y } else { r }
         };
     }
     /// The remainder of [`DivTrunc`](BinaryOp::DivTrunc), with the dividend's sign.
     Fmod {
-        int: |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
-        float: |x, y| x % y;
+        int: |x, y| if y == 0 { 0 } else { x.wrapping_sub(x.quotient(y).wrapping_mul(y)) };
     }
     /// `x^y`. A negative power of an integer is 0 but for the powers of 1 and −1.
     Pow {
@@ -286,69 +265,45 @@ ops! {
 /// Division of integers by zero is no fault here (the result is 0): an operation that
 /// [`divides`](BinaryOp::divides) asks [`any_zero`] first.
 pub fn binary(op: BinaryOp, dtype: DType) -> Option<Kernel<3>> {
-    use BinaryOp::{DivTrunc, FloorDivide, NextAfter};
-    let stepwise: Option<[Loop<3>; 2]> = match op {
+    use BinaryOp::{DivTrunc, NextAfter};
+    match (op, dtype) {
         // The neighbour of a half-precision number is not one in float32.
-        NextAfter => Some([next_after::<f16>, next_after::<bf16>]),
-        // Rounding to a whole number shows whether the quotient was rounded before.
-        DivTrunc => Some([div_trunc::<f16>, div_trunc::<bf16>]),
-        FloorDivide => Some([floor_divide::<f16>, floor_divide::<bf16>]),
-        _ => None,
-    };
-    match (stepwise, dtype) {
-        (Some([body, _]), DType::F16) | (Some([_, body]), DType::BF16) => {
-            Some(Kernel::new([dtype; 3], body))
-        }
-        _ => computed(op, dtype),
+        (NextAfter, DType::F16) => Some(Kernel::new([dtype; 3], next_after::<f16>)),
+        (NextAfter, DType::BF16) => Some(Kernel::new([dtype; 3], next_after::<bf16>)),
+        // Rounding to a whole number shows whether the quotient was rounded before: 17.98 becomes 18.
+        (DivTrunc, DType::F16) => Some(Kernel::new([dtype; 3], div_trunc!(f16))),
+        (DivTrunc, DType::BF16) => Some(Kernel::new([dtype; 3], div_trunc!(bf16))),
+        _ => division::of_floats(op, dtype, true).or_else(|| computed(op, dtype)),
     }
 }
 
 /// [`binary`] where the second operand is one number. PyTorch rounds each step of a division of half precision
 /// by a tensor, but only the result of one by a number.
 pub fn binary_by_number(op: BinaryOp, dtype: DType) -> Option<Kernel<3>> {
-    if matches!(op, BinaryOp::DivTrunc | BinaryOp::FloorDivide) {
-        computed(op, dtype)
-    } else {
-        binary(op, dtype)
+    match op {
+        BinaryOp::DivTrunc => computed(op, dtype),
+        BinaryOp::FloorDivide => {
+            division::of_floats(op, dtype, false).or_else(|| computed(op, dtype))
+        }
+        _ => binary(op, dtype),
     }
 }
 
-/// `x / y` rounded towards zero in half precision: 17.98 becomes 18 before that.
-///
-/// # Safety
-/// The contract of [`Loop`].
-unsafe fn div_trunc<T: Convert + Lane<Value = T>>(p: [*mut u8; 3], len: usize, _params: &Params) {
-    let quotient = |x: f32, y: f32| T::from_f32(x / y).to::<f32>();
-    // SAFETY: the caller's contract.
-    unsafe { map2::<T, T>(p, len, |x, y| T::from_f32(quotient(x.to(), y.to()).trunc())) };
-}
-
-/// `x / y` rounded down in half precision, each step of it in that precision.
-///
-/// # Safety
-/// The contract of [`Loop`].
-unsafe fn floor_divide<T: Convert + Lane<Value = T>>(p: [*mut u8; 3], len: usize, _: &Params) {
-    let round = |x: f32| T::from_f32(x).to::<f32>();
-    let quotient = |x: f32, y: f32| {
-        if y == 0.0 {
-            return x / y;
-        }
-        let r = x % y;
-        let mut q = round(round(x - r) / y);
-        if r != 0.0 && (y < 0.0) != (r < 0.0) {
-            q = round(q - 1.0);
-        }
-        if q == 0.0 {
-            f32::copysign(0.0, x / y)
-        } else if round(q - q.floor()) > 0.5 {
-            q.floor() + 1.0
-        } else {
-            q.floor()
-        }
+/// The loop of `x / y` rounded towards zero in half precision.
+macro_rules! div_trunc {
+    ($T:ty) => {
+        simd_loop!(3, |p, len, _params| map2::<$T, $T>(
+            p,
+            len,
+            #[inline(always)]
+            |x, y| {
+                let quotient = <$T>::from_f32(Convert::to::<f32>(x) / Convert::to::<f32>(y));
+                <$T>::from_f32(Convert::to::<f32>(quotient).trunc())
+            }
+        ))
     };
-    // SAFETY: the caller's contract.
-    unsafe { map2::<T, T>(p, len, |x, y| T::from_f32(quotient(x.to(), y.to()))) };
 }
+use div_trunc;
 
 /// The loop of [`NextAfter`](BinaryOp::NextAfter) in half precision, on the bits: those of the magnitude count
 /// its steps.
@@ -412,15 +367,51 @@ pub unsafe fn any_zero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> bool {
         return false;
     }
     // Zero is zero bits in all of them.
-    let width = dtype.size();
-    let mut found = false;
-    plan.for_each_run(|[offset], len, [stride]| {
-        for i in 0..len as isize {
-            // SAFETY: a position of the plan.
-            let bytes =
-                unsafe { std::slice::from_raw_parts(ptr.offset(offset + i * stride), width) };
-            found |= bytes.iter().all(|&b| b == 0);
-        }
+    struct Source(*const u8);
+    // SAFETY: it is only read through.
+    unsafe impl Sync for Source {}
+    let (found, src) = (AtomicBool::new(false), Source(ptr));
+    par_for(plan.numel(), 1 << 15, |range| {
+        let (found, src) = (&found, &src);
+        plan.for_each_run_in(range, |[offset], len, [stride]| {
+            // SAFETY: a run of the plan.
+            let any = unsafe {
+                let from = src.0.offset(offset);
+                match dtype.size() {
+                    1 => any_zero_in::<u8>(from, len, stride),
+                    2 => any_zero_in::<u16>(from, len, stride),
+                    4 => any_zero_in::<u32>(from, len, stride),
+                    _ => any_zero_in::<u64>(from, len, stride),
+                }
+            };
+            if any {
+                found.store(true, Ordering::Relaxed);
+            }
+        });
     });
-    found
+    found.into_inner()
+}
+
+/// # Safety
+/// `len` elements may be read from `ptr` on, `stride` bytes apart.
+unsafe fn any_zero_in<T: Copy + Default + PartialEq>(
+    ptr: *const u8,
+    len: usize,
+    stride: isize,
+) -> bool {
+    // SAFETY: the caller's contract.
+    let is_zero = |i: usize, stride| unsafe {
+        ptr.offset(i as isize * stride).cast::<T>().read_unaligned() == T::default()
+    };
+    let dense = size_of::<T>() as isize;
+    vectorized(
+        #[inline(always)]
+        || {
+            if stride == dense {
+                (0..len).fold(false, |any, i| any | is_zero(i, dense))
+            } else {
+                (0..len).fold(false, |any, i| any | is_zero(i, stride))
+            }
+        },
+    )
 }

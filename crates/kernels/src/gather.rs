@@ -1,8 +1,7 @@
 //! Reading through indices: `index_select`, `gather`, `take`, `x[indices]`.
 
-use crate::index::{Indexed, Side, Starts};
+use crate::index::{Indexed, Run, Side};
 use crate::runs::move_run;
-use osteon_spec::Plan;
 use std::ops::Range;
 
 impl Indexed<'_> {
@@ -32,17 +31,17 @@ impl Indexed<'_> {
     /// As [`Indexed::get`].
     unsafe fn transfer(&self, side: Side, dst: *mut u8, src: *const u8, width: usize) {
         let at = Pointers { dst, src };
-        let slice = &self.slice;
+        let rows = self.has_rows(width, true);
         // SAFETY: the caller's contract.
         unsafe {
-            self.for_each_block(side, |starts, range| {
+            self.for_each_run(side, rows, |run, range| {
                 let at = &at;
                 match width {
-                    1 => at.block::<u8>(slice, starts, range),
-                    2 => at.block::<u16>(slice, starts, range),
-                    4 => at.block::<u32>(slice, starts, range),
-                    8 => at.block::<u64>(slice, starts, range),
-                    16 => at.block::<u128>(slice, starts, range),
+                    1 => at.run::<u8>(self, side, run, range, rows),
+                    2 => at.run::<u16>(self, side, run, range, rows),
+                    4 => at.run::<u32>(self, side, run, range, rows),
+                    8 => at.run::<u64>(self, side, run, range, rows),
+                    16 => at.run::<u128>(self, side, run, range, rows),
                     _ => panic!("no element has {width} bytes"),
                 }
             });
@@ -59,39 +58,47 @@ struct Pointers {
 unsafe impl Sync for Pointers {}
 
 impl Pointers {
-    /// Moves these elements of the slice at every start.
+    /// Moves these elements of the slices of a run of positions.
     ///
     /// # Safety
     /// They lie in destination and source, as elements of `T`'s size.
-    unsafe fn block<T: Copy>(&self, slice: &Plan<2>, starts: &Starts<'_>, range: Range<usize>) {
-        let one = |d: isize, s: isize| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                let value = self.src.offset(s).cast::<T>().read_unaligned();
-                self.dst.offset(d).cast::<T>().write_unaligned(value);
-            }
-        };
+    unsafe fn run<T: Copy>(
+        &self,
+        how: &Indexed<'_>,
+        side: Side,
+        run: &Run,
+        range: Range<usize>,
+        rows: bool,
+    ) {
         let width = size_of::<T>();
-        let rows = slice.inner().strides == [width as isize; 2];
-        if slice.numel() > 1 && rows {
-            for (&d, &s) in starts.dst.iter().zip(starts.src) {
-                slice.for_each_run_in(range.clone(), |[rd, rs], len, [ds, ss]| {
-                    // SAFETY: the caller's contract.
-                    unsafe {
+        // SAFETY: for the whole body: the caller's contract.
+        if rows {
+            let row = |d: isize, s: isize| {
+                how.slice
+                    .for_each_run_in(range.clone(), |[rd, rs], len, [ds, ss]| unsafe {
                         let (dst, src) = (self.dst.offset(d + rd), self.src.offset(s + rs));
                         move_run(dst, ds, src, ss, len, width);
-                    }
-                });
-            }
-        } else {
-            // Neighbours in a slice are far apart, neighbouring starts often are not.
-            slice.for_each_run_in(range, |[rd, rs], len, [ds, ss]| {
-                for i in 0..len as isize {
-                    for (&d, &s) in starts.dst.iter().zip(starts.src) {
-                        one(d + rd + i * ds, s + rs + i * ss);
+                    });
+            };
+            return match side {
+                Side::Source => unsafe { run.for_each(row) },
+                Side::Destination => unsafe { run.for_each(|s, d| row(d, s)) },
+            };
+        }
+        how.slice.for_each_run_in(range, |[rd, rs], len, [ds, ss]| {
+            for i in 0..len as isize {
+                unsafe {
+                    let (dst, src) = (self.dst.offset(rd + i * ds), self.src.offset(rs + i * ss));
+                    let one = |d: isize, s: isize| {
+                        let value = src.offset(s).cast::<T>().read_unaligned();
+                        dst.offset(d).cast::<T>().write_unaligned(value);
+                    };
+                    match side {
+                        Side::Source => run.for_each(one),
+                        Side::Destination => run.for_each(|s, d| one(d, s)),
                     }
                 }
-            });
-        }
+            }
+        });
     }
 }

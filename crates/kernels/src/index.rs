@@ -5,10 +5,13 @@ use crate::par::par_for;
 use crate::simd::vectorized;
 use osteon_spec::{DType, Layout, Plan};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements for one thread to begin with, at least.
-const GRAIN: usize = 1 << 14;
+const GRAIN: usize = 1 << 13;
+
+/// Elements of slices that threads share, at least.
+const MANY: usize = 64;
 
 /// An index tensor: which element of one dim each position takes.
 #[derive(Debug)]
@@ -19,6 +22,9 @@ pub struct Index {
     size: usize,
     stride: isize,
 }
+
+// SAFETY: the pointer is only read through, by functions whose callers see to it that nobody writes meanwhile.
+unsafe impl Sync for Index {}
 
 impl Index {
     /// The indices at `ptr`, `int64` or `int32`, broadcast to the shape of all positions, for a dim
@@ -50,34 +56,43 @@ impl Index {
     /// # Safety
     /// The walk contract (see the [crate] documentation), of the indices.
     pub unsafe fn first_out_of_range(&self, wrap: bool) -> Option<(usize, i64)> {
+        if self.plan.numel() == 0 {
+            return None;
+        }
         let size = self.size as i64;
         let low = if wrap { -size } else { 0 };
-        let first = AtomicUsize::new(usize::MAX);
-        let me = Threads(self);
-        par_for(self.plan.numel(), GRAIN, |range| {
-            let (me, first) = (&me, &first);
-            // SAFETY: the caller's contract.
-            unsafe {
-                me.0.for_each_block(range, |start, block| {
-                    let bad = |v: i64| v < low || v >= size;
-                    let any = vectorized(
-                        #[inline(always)]
-                        || block.iter().fold(false, |any, &v| any | bad(v)),
-                    );
-                    if any {
-                        let i = block.iter().position(|&v| bad(v)).unwrap_or(0);
-                        first.fetch_min(start + i, Ordering::Relaxed);
+        // Each index once: dims that repeat them need not be looked at.
+        let moving = self.plan.dims().iter().filter(|d| d.strides != [0]);
+        let distinct = Plan::from_dims(self.plan.offsets(), moving.copied());
+        let any = AtomicBool::new(false);
+        par_for(distinct.numel(), GRAIN, |range| {
+            let any = &any;
+            distinct.for_each_run_in(range, |[at], len, [step]| {
+                // SAFETY: the caller's contract.
+                let outside = unsafe {
+                    let from = self.ptr.offset(at);
+                    match self.dtype {
+                        DType::I32 => any_outside::<i32>(from, len, step, low..size),
+                        _ => any_outside::<i64>(from, len, step, low..size),
                     }
-                });
-            }
+                };
+                if outside {
+                    any.store(true, Ordering::Relaxed);
+                }
+            });
         });
-        let first = first.into_inner();
+        if !any.into_inner() {
+            return None;
+        }
         let mut found = None;
-        if first < self.plan.numel() {
-            // SAFETY: the caller's contract.
-            unsafe {
-                self.for_each_block(first..first + 1, |_, block| found = Some((first, block[0])));
-            }
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.for_each_block(0..self.plan.numel(), |start, block| {
+                let first = || block.iter().position(|v| !(low..size).contains(v));
+                if found.is_none() {
+                    found = first().map(|i| (start + i, block[i]));
+                }
+            });
         }
         found
     }
@@ -129,29 +144,79 @@ pub(crate) enum Side {
     Source = 1,
 }
 
-/// The slices of a block of positions: byte offsets in destination and source.
-pub(crate) struct Starts<'a> {
-    pub(crate) dst: &'a [isize],
-    pub(crate) src: &'a [isize],
+/// Positions in a row: on both sides in equal steps but for the indices, which move the indexed side.
+pub(crate) struct Run {
+    /// Byte offsets of the first position, of the side without indices and of the indexed one.
+    at: [isize; 2],
+    steps: [isize; 2],
+    len: usize,
+    /// `int64`, so many bytes apart.
+    indices: *const u8,
+    index_step: isize,
+    /// What is added to negative ones, and the bytes that each index is worth.
+    size: i64,
+    stride: isize,
 }
 
-impl Indexed<'_> {
-    /// Calls `f` with blocks of positions, in order, and the elements of each slice to do. Threads
-    /// share positions where their order does not matter: those that are read, and of those that are written to the
-    /// indices along a dim that no index moves along. Otherwise they share the elements of a slice.
+impl Run {
+    /// Calls `f` with the byte offsets of each position, of the side without indices and of the indexed one.
     ///
     /// # Safety
     /// The indices may be read, and are in range.
-    pub(crate) unsafe fn for_each_block(
+    #[inline(always)]
+    pub(crate) unsafe fn for_each(&self, mut f: impl FnMut(isize, isize)) {
+        let &Run {
+            at,
+            steps,
+            len,
+            indices,
+            index_step,
+            size,
+            stride,
+        } = self;
+        for i in 0..len as isize {
+            // SAFETY: the caller's contract.
+            let v = unsafe {
+                indices
+                    .offset(i * index_step)
+                    .cast::<i64>()
+                    .read_unaligned()
+            };
+            let v = v + (v >> 63 & size);
+            debug_assert!(size == 0 || (0..size).contains(&v));
+            f(
+                at[0] + i * steps[0],
+                at[1] + i * steps[1] + v as isize * stride,
+            );
+        }
+    }
+}
+
+impl Indexed<'_> {
+    /// Whether the elements of a slice are neighbours in the destination, and in the source neighbours or one number:
+    /// worth moving together. Otherwise those of neighbouring positions often are.
+    pub(crate) fn has_rows(&self, width: usize, of_number: bool) -> bool {
+        let [dst, src] = self.slice.inner().strides;
+        let width = width as isize;
+        self.slice.numel() > 1 && dst == width && (src == width || (of_number && src == 0))
+    }
+
+    /// Calls `f` with runs of positions, in order, and the elements of each slice to do, in rows or one by one. Threads share positions where
+    /// their order does not matter: those that are read, and of those that are written to the indices along a dim that no
+    /// index moves along. Otherwise they share the elements of a slice.
+    ///
+    /// # Safety
+    /// The indices may be read, and are in range.
+    pub(crate) unsafe fn for_each_run(
         &self,
         side: Side,
-        f: impl Fn(&Starts<'_>, Range<usize>) + Sync,
+        rows: bool,
+        f: impl Fn(&Run, Range<usize>) + Sync,
     ) {
         let (positions, elements) = (self.positions.numel(), self.slice.numel());
         if positions == 0 || elements == 0 {
             return;
         }
-        let me = Threads(self);
         // Positions that are one thread's: with the same element of the outermost dim nothing else meets.
         let outer = self.positions.dims().last();
         let together = match outer {
@@ -160,68 +225,113 @@ impl Indexed<'_> {
             _ => positions,
         };
         let units = positions / together;
-        if units >= elements {
+        let many = if rows { units } else { MANY };
+        if units > 1 && elements <= many {
             par_for(units, (GRAIN / elements / together).max(1), |range| {
-                let me = &me;
                 let range = range.start * together..range.end * together;
                 // SAFETY: the caller's contract.
-                unsafe { me.0.blocks(side, range, |starts| f(starts, 0..elements)) };
+                unsafe { self.runs(side, range, |run| f(run, 0..elements)) };
             });
         } else {
-            par_for(elements, (GRAIN / positions).max(64), |range| {
-                let me = &me;
+            par_for(elements, (GRAIN / positions).max(MANY), |range| {
                 // SAFETY: the caller's contract.
-                unsafe {
-                    me.0.blocks(side, 0..positions, |starts| f(starts, range.clone()))
-                };
+                unsafe { self.runs(side, 0..positions, |run| f(run, range.clone())) };
             });
         }
     }
 
     /// # Safety
     /// The indices may be read, and are in range.
-    unsafe fn blocks(&self, side: Side, range: Range<usize>, f: impl Fn(&Starts<'_>)) {
-        let mut offsets = [[0isize; BLOCK]; 2];
+    unsafe fn runs(&self, side: Side, range: Range<usize>, f: impl Fn(&Run)) {
+        let sides = |of: [isize; 2]| match side {
+            Side::Destination => [of[1], of[0]],
+            Side::Source => of,
+        };
+        if let [index] = self.indices
+            && index.dtype == DType::I64
+        {
+            let mut start = range.start;
+            self.positions.for_each_run_in(range, |at, len, steps| {
+                let (mut at, steps) = (sides(at), sides(steps));
+                let part = start..start + len;
+                index.plan.for_each_run_in(part, |[offset], len, [step]| {
+                    f(&Run {
+                        at,
+                        steps,
+                        len,
+                        indices: index.ptr.wrapping_offset(offset),
+                        index_step: step,
+                        size: index.size as i64,
+                        stride: index.stride,
+                    });
+                    at = std::array::from_fn(|k| at[k] + len as isize * steps[k]);
+                });
+                start += len;
+            });
+            return;
+        }
+        // Several indices, or narrow ones, become one of bytes.
+        let mut moves = [0i64; BLOCK];
         for start in range.clone().step_by(BLOCK) {
             let part = start..range.end.min(start + BLOCK);
-            let len = part.len();
-            let mut i = 0;
-            self.positions
-                .for_each_run_in(part.clone(), |at, run, strides| {
-                    for j in 0..run as isize {
-                        offsets[0][i] = at[0] + j * strides[0];
-                        offsets[1][i] = at[1] + j * strides[1];
-                        i += 1;
-                    }
-                });
+            moves.fill(0);
             for index in self.indices {
                 // SAFETY: the caller's contract.
                 unsafe {
                     index.for_each_block(part.clone(), |_, values| {
-                        let offsets = &mut offsets[side as usize];
                         vectorized(
                             #[inline(always)]
                             || {
-                                for (offset, &v) in offsets.iter_mut().zip(values) {
+                                for (by, &v) in moves.iter_mut().zip(values) {
                                     let v = if v < 0 { v + index.size as i64 } else { v };
                                     debug_assert!((0..index.size as i64).contains(&v));
-                                    *offset += v as isize * index.stride;
+                                    *by += v * index.stride as i64;
                                 }
                             },
                         );
                     });
                 }
             }
-            f(&Starts {
-                dst: &offsets[0][..len],
-                src: &offsets[1][..len],
+            let mut done = 0;
+            self.positions.for_each_run_in(part, |at, len, steps| {
+                f(&Run {
+                    at: sides(at),
+                    steps: sides(steps),
+                    len,
+                    indices: moves[done..].as_ptr().cast(),
+                    index_step: size_of::<i64>() as isize,
+                    size: 0,
+                    stride: 1,
+                });
+                done += len;
             });
         }
     }
 }
 
-/// What several threads look at.
-struct Threads<T>(T);
-
-// SAFETY: the pointers within are only read through, and nobody writes the indices meanwhile.
-unsafe impl<T> Sync for Threads<T> {}
+/// Whether any index is outside of a range.
+///
+/// # Safety
+/// `len` indices may be read from `ptr` on, `step` bytes apart.
+unsafe fn any_outside<T: Copy + Into<i64>>(
+    ptr: *const u8,
+    len: usize,
+    step: isize,
+    range: Range<i64>,
+) -> bool {
+    let span = range.end.wrapping_sub(range.start) as u64;
+    let outside = |v: T| v.into().wrapping_sub(range.start) as u64 >= span;
+    // SAFETY: the caller's contract.
+    let at = |i: usize, step| unsafe { ptr.offset(i as isize * step).cast::<T>().read_unaligned() };
+    vectorized(
+        #[inline(always)]
+        || {
+            let dense = size_of::<T>() as isize;
+            if step == dense {
+                (0..len).fold(false, |any, i| any | outside(at(i, dense)))
+            } else {
+                (0..len).fold(false, |any, i| any | outside(at(i, step)))
+            }
+        },
+    )
+}

@@ -10,6 +10,7 @@
 //! blocks that go on from one run to the next; and where operands are dense along different dims,
 //! in tiles, whose rows are runs again.
 
+use crate::index::Run;
 use crate::lane::computed_in;
 use crate::operand::{BLOCK, Block, Form, Operand, Staging};
 use crate::par::par_for;
@@ -29,6 +30,12 @@ use std::ops::Range;
 /// may be an input itself where the loop's [`Kernel`] says so. Of the input that the parameters say
 /// is one number, only one element lies there.
 pub(crate) type Loop<const N: usize> = unsafe fn([*mut u8; N], usize, &Params);
+
+/// `combine(dst, src, run, params, stored)` works on the elements of dtype `stored` at each position of a run, in order.
+///
+/// # Safety (of calling one)
+/// The positions lie in destination and source as those move; the indices may be read, and are in range.
+pub(crate) type Combine = unsafe fn(*mut u8, *const u8, &Run, &Params, DType);
 
 /// Numbers that an operation takes beside its operands (`alpha`, bounds, slopes), each as an
 /// element of the dtype that the loop computes in.
@@ -89,6 +96,8 @@ pub struct Kernel<const N: usize> {
     in_place: Option<usize>,
     /// An input, any but not all, may be one number.
     takes_number: bool,
+    /// The loop through indices.
+    combine: Option<Combine>,
 }
 
 impl<const N: usize> Kernel<N> {
@@ -102,7 +111,28 @@ impl<const N: usize> Kernel<N> {
             grain: GRAIN,
             in_place: None,
             takes_number: false,
+            combine: None,
         }
+    }
+
+    /// The same kernel with a loop through indices.
+    pub(crate) fn combining(mut self, combine: Combine) -> Kernel<N> {
+        self.combine = Some(combine);
+        self
+    }
+
+    /// `dst = kernel(dst, src)` at each position of a run, of elements of this dtype: the operation's own.
+    ///
+    /// # Panics
+    /// Where the kernel has no such loop: it is not light, or not of two elements.
+    ///
+    /// # Safety
+    /// The contract of [`Combine`].
+    #[inline]
+    pub(crate) unsafe fn combine(&self, dst: *mut u8, src: *const u8, run: &Run, dtype: DType) {
+        let combine = self.combine.expect("a light operation of two elements");
+        // SAFETY: the caller's contract.
+        unsafe { combine(dst, src, run, &self.params, dtype) }
     }
 
     /// The kernel of a loop with the variants of [`lane::light`](crate::lane::light).

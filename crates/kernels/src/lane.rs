@@ -145,6 +145,38 @@ pub(crate) unsafe fn map2<R: Lane, T: Lane>(
     }
 }
 
+/// [`map1_but`] of two.
+///
+/// # Safety
+/// The contract of [`Loop`](crate::kernel::Loop).
+#[inline(always)]
+pub(crate) unsafe fn map2_but<T: Lane>(
+    p: [*mut u8; 3],
+    len: usize,
+    f: impl Fn(T::Value, T::Value) -> T::Value,
+    rare: impl Fn(T::Value, T::Value) -> bool,
+    otherwise: impl Fn(T::Value, T::Value) -> T::Value,
+) {
+    // SAFETY: the caller's contract, for `i < len`.
+    let read = |i| unsafe { (at::<T>(p[1], i), at::<T>(p[2], i)) };
+    // SAFETY: the same.
+    let write = |i, value| unsafe { p[0].cast::<T>().add(i).write_unaligned(T::put(value)) };
+    let mut any = false;
+    for i in 0..len {
+        let (x, y) = read(i);
+        any |= rare(x, y);
+        write(i, f(x, y));
+    }
+    if any {
+        for i in 0..len {
+            let (x, y) = read(i);
+            if rare(x, y) {
+                write(i, otherwise(x, y));
+            }
+        }
+    }
+}
+
 /// The loop of a ternary operation.
 ///
 /// # Safety
@@ -190,6 +222,10 @@ pub(crate) unsafe fn map5<R: Lane, T: Lane>(
 /// which it knows that each element is read before it is written.
 pub(crate) mod light {
     use super::{Lane, Params, at};
+    use crate::convert::Convert;
+    use crate::index::Run;
+    use half::{bf16, f16};
+    use osteon_spec::DType;
 
     fn is_in_place<const N: usize>(p: [*mut u8; N]) -> bool {
         p[0] == p[1]
@@ -236,6 +272,48 @@ pub(crate) mod light {
             } else {
                 super::map2::<R, T>(p, len, f);
             }
+        }
+    }
+
+    /// The loop through indices. Half precision is stored as such, and rounded at each step.
+    ///
+    /// # Safety
+    /// The contract of [`Combine`](crate::kernel::Combine).
+    #[inline(always)]
+    pub(crate) unsafe fn combine<R: Lane + Convert, T: Lane + Convert>(
+        dst: *mut u8,
+        src: *const u8,
+        run: &Run,
+        stored: DType,
+        f: impl Fn(T::Value, T::Value) -> R::Value,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match stored {
+                DType::F16 => combine_as::<f16, R, T>(dst, src, run, f),
+                DType::BF16 => combine_as::<bf16, R, T>(dst, src, run, f),
+                _ => combine_as::<T, R, T>(dst, src, run, f),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`combine`], of elements that are stored as `S`.
+    #[inline(always)]
+    unsafe fn combine_as<S: Convert, R: Lane + Convert, T: Lane + Convert>(
+        dst: *mut u8,
+        src: *const u8,
+        run: &Run,
+        f: impl Fn(T::Value, T::Value) -> R::Value,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            run.for_each(|s, d| {
+                let (to, from) = (dst.offset(d).cast::<S>(), src.offset(s).cast::<S>());
+                let read = |at: *const S| at.read_unaligned().to::<T>().get();
+                let value = R::put(f(read(to), read(from)));
+                to.write_unaligned(value.to());
+            });
         }
     }
 
@@ -335,15 +413,37 @@ macro_rules! ops {
         }
         let mut dtypes = [<$T as $crate::Element>::DTYPE; $n];
         dtypes[0] = <Output as $crate::Element>::DTYPE;
-        $crate::Kernel::new(dtypes, $crate::simd::simd_loop!($n, |p, len, params| {
+        let kernel = $crate::Kernel::new(dtypes, $crate::simd::simd_loop!($n, |p, len, params| {
             let numbers = std::array::from_fn(|i| $crate::lane::Lane::get(params.get::<$T>(i)));
             $crate::lane::ops!(
                 @call $map $($weight)?; Output, $T; p, len, params,
                 // Of a large formula the closure would stay a function, of the baseline's instructions.
                 #[inline(always)] move |$($x: Input),+| op::<I>($($x,)+ &numbers)
             )
-        }))$(.$weight())?
+        }))$(.$weight())?;
+        $crate::lane::ops!(@combine $map $($weight)?; kernel, Output, $T, op)
     }};
+    (@combine map2 light; $kernel:ident, $R:ident, $T:ident, $op:ident) => {{
+        /// # Safety
+        /// The contract of [`Combine`]($crate::kernel::Combine).
+        unsafe fn combine(
+            dst: *mut u8,
+            src: *const u8,
+            run: &$crate::index::Run,
+            params: &$crate::Params,
+            stored: $crate::DType,
+        ) {
+            let numbers = std::array::from_fn(|i| $crate::lane::Lane::get(params.get::<$T>(i)));
+            // SAFETY: the caller's contract.
+            unsafe {
+                $crate::lane::light::combine::<$R, $T>(
+                    dst, src, run, stored, move |x, y| $op::<$crate::simd::Portable>(x, y, &numbers)
+                )
+            }
+        }
+        $kernel.combining(combine)
+    }};
+    (@combine $map:ident $($weight:ident)?; $kernel:ident, $R:ident, $T:ident, $op:ident) => { $kernel };
     (@call $map:ident; $R:ident, $T:ident; $p:expr, $len:expr, $params:expr, $op:expr) => {
         $crate::lane::$map::<$R, $T>($p, $len, $op)
     };

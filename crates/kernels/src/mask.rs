@@ -1,10 +1,19 @@
 //! Elements that are true: counting them, where they are, and moving them.
 
 use crate::operand::{BLOCK, Block, Operand, Staging};
-use crate::runs::move_run;
+use crate::par::par_for;
 use osteon_spec::{DType, Plan};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Calls `f(position, truth)` for blocks of an operand in the order of its plan; a byte is 1 where
+/// Parts of a walk that threads share: how many elements are true before each of them says where its own go.
+const PARTS: usize = 64;
+
+/// Elements of a part, at least.
+const GRAIN: usize = 1 << 13;
+
+/// Calls `f(position, truth)` for blocks of this range of an operand in the order of its plan; a byte is 1 where
 /// the element is true (not zero), else 0.
 ///
 /// # Safety
@@ -13,6 +22,7 @@ unsafe fn for_each_block(
     plan: &Plan<1>,
     ptr: *const u8,
     dtype: DType,
+    range: Range<usize>,
     mut f: impl FnMut(usize, &[u8]),
 ) {
     // A `bool`'s bytes may be anything; as `uint8` numbers, they turn into true and false.
@@ -25,8 +35,8 @@ unsafe fn for_each_block(
     let mut block = Block::NEW;
     let mut staging = Staging::new(&mut block);
     let mut scratch = Block::NEW;
-    for start in (0..plan.numel()).step_by(BLOCK) {
-        let part = start..plan.numel().min(start + BLOCK);
+    for start in range.clone().step_by(BLOCK) {
+        let part = start..range.end.min(start + BLOCK);
         // SAFETY: the caller's contract; `load` gives a byte for each element of the part.
         unsafe {
             let truth = operand.load(&part, &mut staging, &mut scratch);
@@ -35,113 +45,254 @@ unsafe fn for_each_block(
     }
 }
 
-/// The number of elements that are not zero.
-///
-/// # Safety
-/// The walk contract (see the [crate] documentation).
-pub unsafe fn count_nonzero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> usize {
-    let mut count = 0;
-    // SAFETY: the caller's contract.
-    unsafe {
-        for_each_block(plan, ptr, dtype, |_, truth| {
-            // A block's sum fits 16 bits, which keeps the loop in vectors.
-            count += truth.iter().map(|&t| t as u16).sum::<u16>() as usize;
-        });
+/// Calls `f` with the places of the bytes that are not zero, in order, of at most [`BLOCK`].
+#[inline(always)]
+fn for_each_set(truth: impl Iterator<Item = bool>, mut f: impl FnMut(usize)) {
+    // A list first: whether a byte is set cannot be foreseen, how long the list is can.
+    let mut places = [0u16; BLOCK];
+    let mut n = 0;
+    for (i, t) in truth.enumerate() {
+        // At most as many as bytes before this one.
+        places[n % BLOCK] = i as u16;
+        n += t as usize;
     }
-    count
+    places[..n].iter().for_each(|&i| f(i as usize));
 }
 
-/// Writes the coordinates of every element that is not zero, in row-major order of `shape`:
-/// coordinate `d` of the `n`th at `out + n·strides[0] + d·strides[1]` (in bytes), as `int64`. The
-/// plan is in row-major order ([`Plan::row_major`]).
-///
-/// # Safety
-/// The walk contract; `out` has room for `count_nonzero` rows of `shape.len()` coordinates.
-pub unsafe fn nonzero(
-    shape: &[usize],
-    plan: &Plan<1>,
-    ptr: *const u8,
-    dtype: DType,
-    out: *mut u8,
-    strides: [isize; 2],
-) {
-    let mut row = out;
-    // SAFETY: the caller's contract: a row for every element that is true.
-    unsafe {
-        for_each_block(plan, ptr, dtype, |start, truth| {
-            for (i, _) in truth.iter().enumerate().filter(|(_, t)| **t != 0) {
-                let mut rest = start + i;
-                for (d, &size) in shape.iter().enumerate().rev() {
-                    let to = row.offset(d as isize * strides[1]).cast::<i64>();
-                    to.write_unaligned((rest % size) as i64);
-                    rest /= size;
+/// How many elements of an operand are true, in all and before each part of its walk.
+struct Counts {
+    before: [usize; PARTS],
+    part: usize,
+    total: usize,
+}
+
+/// What is counted and moved through pointers, by several threads.
+struct Shared<T>(T);
+
+// SAFETY: threads write disjoint elements, and nobody writes what is read.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl Counts {
+    /// # Safety
+    /// The walk contract.
+    unsafe fn new(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> Counts {
+        let part = plan.numel().div_ceil(PARTS).max(GRAIN);
+        let counts = [const { AtomicUsize::new(0) }; PARTS];
+        let ptr = Shared(ptr);
+        par_for(plan.numel().div_ceil(part), 1, |parts| {
+            let ptr = &ptr;
+            for p in parts {
+                let mut count = 0;
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let range = p * part..plan.numel().min((p + 1) * part);
+                    for_each_block(plan, ptr.0, dtype, range, |_, truth| {
+                        // A block's sum fits 16 bits, which keeps the loop in vectors.
+                        count += truth.iter().map(|&t| t as u16).sum::<u16>() as usize;
+                    });
                 }
-                row = row.wrapping_offset(strides[0]);
+                counts[p].store(count, Ordering::Relaxed);
+            }
+        });
+        let mut total = 0;
+        let before = counts.map(|count| {
+            let before = total;
+            total += count.into_inner();
+            before
+        });
+        Counts {
+            before,
+            part,
+            total,
+        }
+    }
+
+    /// Calls `f` with each part of a walk, and how many elements are true before it.
+    fn for_each_part(&self, numel: usize, f: impl Fn(Range<usize>, usize) + Sync) {
+        par_for(numel.div_ceil(self.part), 1, |parts| {
+            for p in parts {
+                f(
+                    p * self.part..numel.min((p + 1) * self.part),
+                    self.before[p],
+                );
             }
         });
     }
 }
 
-/// Copies the elements of operand 0 at which the mask, operand 1 (`bool` or `uint8`), is true to
-/// `dst`, dense, in row-major order: `masked_select`. The plan is in that order
-/// ([`Plan::row_major`]).
+/// The number of elements that are not zero.
 ///
 /// # Safety
-/// The walk contract; `dst` has room for as many elements of `width` bytes as the mask has true
-/// ones.
+/// The walk contract (see the [crate] documentation).
+pub unsafe fn count_nonzero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> usize {
+    // SAFETY: the caller's contract.
+    unsafe { Counts::new(plan, ptr, dtype) }.total
+}
+
+/// Writes the coordinates of every element that is not zero, in row-major order of `shape`:
+/// coordinate `d` of the `n`th at `out + n·strides[0] + d·strides[1]` (in bytes), as `int64`. The
+/// plan is in row-major order ([`Plan::row_major`]). Writes nothing where there are not `rows` of them, and says so.
+///
+/// # Safety
+/// The walk contract; `out` has room for so many rows of `shape.len()` coordinates.
+pub unsafe fn nonzero(
+    shape: &[usize],
+    plan: &Plan<1>,
+    ptr: *const u8,
+    dtype: DType,
+    rows: usize,
+    out: *mut u8,
+    strides: [isize; 2],
+) -> bool {
+    // SAFETY: the caller's contract.
+    let counts = unsafe { Counts::new(plan, ptr, dtype) };
+    if counts.total != rows {
+        return false;
+    }
+    let ptrs = Shared((ptr, out));
+    counts.for_each_part(plan.numel(), |range, before| {
+        let &Shared((ptr, out)) = &ptrs;
+        let mut row = out.wrapping_offset(before as isize * strides[0]);
+        let Some((&width, outer)) = shape.split_last() else {
+            return;
+        };
+        // The coordinates of the row that holds the element before, but for the last, and where that row begins.
+        let (mut line, mut begin) = (usize::MAX, 0);
+        let mut coordinates: SmallVec<[i64; 8]> = SmallVec::from_elem(0, outer.len());
+        // SAFETY: the caller's contract: a row for every element that is true.
+        unsafe {
+            for_each_block(plan, ptr, dtype, range, |start, truth| {
+                for_each_set(truth.iter().map(|&t| t != 0), |i| {
+                    let at = start + i;
+                    if line == usize::MAX || at - begin >= width {
+                        line = at / width;
+                        begin = line * width;
+                        let mut rest = line;
+                        for (c, &size) in coordinates.iter_mut().zip(outer).rev() {
+                            *c = (rest % size) as i64;
+                            rest /= size;
+                        }
+                    }
+                    let mut to = row;
+                    for &c in &coordinates {
+                        to.cast::<i64>().write_unaligned(c);
+                        to = to.wrapping_offset(strides[1]);
+                    }
+                    to.cast::<i64>().write_unaligned((at - begin) as i64);
+                    row = row.wrapping_offset(strides[0]);
+                });
+            });
+        }
+    });
+    true
+}
+
+/// Copies the elements of operand 0 at which the mask, operand 1 (`bool` or `uint8`), is true to
+/// `dst`, dense, in row-major order: `masked_select`. The plan is in that order
+/// ([`Plan::row_major`]). Copies nothing where there are not `count` of them, and says so.
+///
+/// # Safety
+/// The walk contract; `dst` has room for `count` elements of `width` bytes.
 pub unsafe fn masked_select(
     plan: &Plan<2>,
     dst: *mut u8,
     src: *const u8,
     mask: *const u8,
     width: usize,
-) {
-    let mut to = dst;
+    count: usize,
+) -> bool {
+    let moved = Masked {
+        plan,
+        masked: src.cast_mut(),
+        mask,
+        dense: dst,
+    };
     // SAFETY: the caller's contract.
-    unsafe {
-        for_each_true(plan, src.cast_mut(), mask, |from| {
-            move_run(to, width as isize, from, width as isize, 1, width);
-            to = to.wrapping_add(width);
-        });
-    }
+    unsafe { moved.run(width, |n| n == count, true) }
 }
 
 /// Copies elements from `src`, dense, to the elements of operand 0 at which the mask, operand 1
 /// (`bool` or `uint8`), is true, in row-major order: `masked_scatter`. The plan is in that order
-/// ([`Plan::row_major`]).
+/// ([`Plan::row_major`]). Copies nothing where there are more than `count` of them, and says so.
 ///
 /// # Safety
-/// The walk contract; `src` has as many elements of `width` bytes as the mask has true ones.
+/// The walk contract; `src` has `count` elements of `width` bytes.
 pub unsafe fn masked_scatter(
     plan: &Plan<2>,
     dst: *mut u8,
     mask: *const u8,
     src: *const u8,
     width: usize,
-) {
-    let mut from = src;
+    count: usize,
+) -> bool {
+    let moved = Masked {
+        plan,
+        masked: dst,
+        mask,
+        dense: src.cast_mut(),
+    };
     // SAFETY: the caller's contract.
-    unsafe {
-        for_each_true(plan, dst, mask, |to| {
-            move_run(to, width as isize, from, width as isize, 1, width);
-            from = from.wrapping_add(width);
-        });
-    }
+    unsafe { moved.run(width, |n| n <= count, false) }
 }
 
-/// Calls `f` with each element of operand 0 at which operand 1 is true.
-///
-/// # Safety
-/// The walk contract.
-unsafe fn for_each_true(plan: &Plan<2>, ptr: *mut u8, mask: *const u8, mut f: impl FnMut(*mut u8)) {
-    plan.for_each_run(|[at, m], len, [step, mask_step]| {
-        for i in 0..len as isize {
-            // SAFETY: positions of the plan.
-            unsafe {
-                if mask.offset(m + i * mask_step).read() != 0 {
-                    f(ptr.offset(at + i * step));
-                }
-            }
+/// A move between the elements that a mask picks and as many dense ones.
+struct Masked<'a> {
+    plan: &'a Plan<2>,
+    masked: *mut u8,
+    mask: *const u8,
+    dense: *mut u8,
+}
+
+impl Masked<'_> {
+    /// # Safety
+    /// The contract of [`masked_select`], or of [`masked_scatter`].
+    unsafe fn run(self, width: usize, fits: impl Fn(usize) -> bool, select: bool) -> bool {
+        // SAFETY: for the whole body: the caller's contract.
+        let counts = unsafe { Counts::new(&self.plan.select([1]), self.mask, DType::Bool) };
+        if !fits(counts.total) {
+            return false;
         }
-    });
+        let me = Shared(self);
+        counts.for_each_part(me.0.plan.numel(), |range, before| unsafe {
+            let me = &me;
+            match width {
+                1 => me.0.part::<u8>(range, before, select),
+                2 => me.0.part::<u16>(range, before, select),
+                4 => me.0.part::<u32>(range, before, select),
+                8 => me.0.part::<u64>(range, before, select),
+                16 => me.0.part::<u128>(range, before, select),
+                _ => panic!("no element has {width} bytes"),
+            }
+        });
+        true
+    }
+
+    /// Moves the elements of a part of the walk, before which so many are true.
+    ///
+    /// # Safety
+    /// As [`Masked::run`], of elements of `T`'s size.
+    unsafe fn part<T: Copy>(&self, range: Range<usize>, before: usize, select: bool) {
+        let mut dense = self.dense.cast::<T>().wrapping_add(before);
+        self.plan
+            .for_each_run_in(range, |[at, m], len, [step, mask_step]| {
+                for start in (0..len).step_by(BLOCK) {
+                    let positions = start as isize..len.min(start + BLOCK) as isize;
+                    // SAFETY: positions of the plan, and as many dense elements.
+                    let truth =
+                        positions.map(|i| unsafe { *self.mask.offset(m + i * mask_step) } != 0);
+                    for_each_set(truth, |i| unsafe {
+                        let at = self
+                            .masked
+                            .offset(at + (start + i) as isize * step)
+                            .cast::<T>();
+                        if select {
+                            dense.write_unaligned(at.read_unaligned());
+                        } else {
+                            at.write_unaligned(dense.read_unaligned());
+                        }
+                        dense = dense.wrapping_add(1);
+                    });
+                }
+            });
+    }
 }

@@ -2,9 +2,12 @@
 //! threads gives the same elements.
 
 use crate::convert::Convert;
+use crate::math::{Circulars, Logarithms};
 use crate::par::par_for;
+use crate::simd::{Isa, Task, vectorized_task};
 use crate::with_element;
 use osteon_spec::{DType, Plan};
+use std::marker::PhantomData;
 
 /// What numbers to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,59 +36,51 @@ pub struct Random {
 impl Random {
     /// 128 random bits for element `i`: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as
     /// easy as 1, 2, 3"), whose counter is the position and whose key the seed.
-    #[inline]
+    #[inline(always)]
     pub fn bits(&self, i: u64) -> [u64; 2] {
+        /// 32 bits in a word of 64: products need no other form, so that loops stay in vectors.
+        const LOW: u64 = 0xffff_ffff;
         let position = self.start.wrapping_add(i);
-        let mut c = [position as u32, (position >> 32) as u32, 0, 0];
+        let mut c = [position & LOW, position >> 32, 0, 0];
         let mut key = [self.seed as u32, (self.seed >> 32) as u32];
         for _ in 0..10 {
-            let a = u64::from(c[0]) * 0xD251_1F53;
-            let b = u64::from(c[2]) * 0xCD9E_8D57;
+            let a = c[0] * 0xD251_1F53;
+            let b = c[2] * 0xCD9E_8D57;
             c = [
-                (b >> 32) as u32 ^ c[1] ^ key[0],
-                b as u32,
-                (a >> 32) as u32 ^ c[3] ^ key[1],
-                a as u32,
+                (b >> 32) ^ c[1] ^ u64::from(key[0]),
+                b & LOW,
+                (a >> 32) ^ c[3] ^ u64::from(key[1]),
+                a & LOW,
             ];
             key = [
                 key[0].wrapping_add(0x9E37_79B9),
                 key[1].wrapping_add(0xBB67_AE85),
             ];
         }
-        [
-            u64::from(c[0]) | (u64::from(c[1]) << 32),
-            u64::from(c[2]) | (u64::from(c[3]) << 32),
-        ]
+        [c[0] | (c[1] << 32), c[2] | (c[3] << 32)]
     }
 
     /// A number below `n`, evenly: the high half of a product, whose bias is below `n / 2^64`.
     pub fn below(&self, i: u64, n: u64) -> u64 {
-        ((u128::from(self.bits(i)[0]) * u128::from(n)) >> 64) as u64
+        below(self.bits(i)[0], n)
     }
+}
 
-    /// The number of element `i`, with `digits` binary digits of a uniform one.
-    fn number(&self, i: u64, digits: u32) -> f64 {
-        let [a, b] = self.bits(i);
-        match self.distribution {
-            Distribution::Uniform(from, to) => from + (to - from) * fraction(a, digits),
-            Distribution::Normal(mean, std) => {
-                // Box and Muller's; 1 - fraction is above 0.
-                let radius = (-2.0 * (1.0 - fraction(a, 53)).ln()).sqrt();
-                mean + std * radius * (std::f64::consts::TAU * fraction(b, 53)).cos()
-            }
-            Distribution::Integers(from, _) => from as f64,
-            Distribution::Bernoulli(p) => (fraction(a, 53) < p) as u8 as f64,
-        }
-    }
+/// Random bits as a number below `n`, evenly: the high half of a product.
+#[inline(always)]
+fn below(bits: u64, n: u64) -> u64 {
+    ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
 /// Random bits as a number from 0 (included) to 1 (excluded), a multiple of `2^-digits`.
+#[inline(always)]
 fn fraction(bits: u64, digits: u32) -> f64 {
-    (bits >> (64 - digits)) as f64 * 0.5f64.powi(digits as i32)
+    // 53 bits at most: a signed number, which becomes a float in one instruction.
+    (bits >> (64 - digits)) as i64 as f64 * f64::from_bits((1023 - u64::from(digits)) << 52)
 }
 
 /// Elements for one thread to begin with, at least.
-const GRAIN: usize = 1 << 12;
+const GRAIN: usize = 1 << 11;
 
 /// Writes a draw to every element; elements count in the order of the plan.
 ///
@@ -96,30 +91,97 @@ pub unsafe fn random(plan: &Plan<1>, dst: *mut u8, dtype: DType, how: &Random) {
     // SAFETY: threads write disjoint elements.
     unsafe impl Sync for Destination {}
     let dst = Destination(dst);
-    // As many digits as a uniform number of the dtype has, so that rounding never reaches the upper bound.
-    let digits = match dtype.to_real() {
-        DType::F64 => 53,
-        DType::F16 => 11,
-        DType::BF16 => 8,
-        _ => 24,
-    };
     with_element!(dtype, T => par_for(plan.numel(), GRAIN, |range| {
         let dst = &dst;
-        let mut i = range.start as u64;
+        let mut first = range.start as u64;
         plan.for_each_run_in(range, |[offset], len, [stride]| {
-            for k in 0..len as isize {
-                let value: T = match how.distribution {
-                    Distribution::Integers(from, n) => {
-                        T::from_int(from.wrapping_add(how.below(i, n) as i64))
-                    }
-                    _ => T::from_f64(how.number(i, digits)),
-                };
-                i += 1;
-                // SAFETY: a position of the plan.
-                unsafe { dst.0.offset(offset + k * stride).cast::<T>().write_unaligned(value) };
-            }
+            // SAFETY: a run of the plan.
+            let to = unsafe { dst.0.offset(offset) };
+            vectorized_task(Run::<T> { how, first, to, len, stride, of: PhantomData });
+            first += len as u64;
         });
     }));
+}
+
+/// A run of elements to draw, from the `first`th of the draw on.
+struct Run<'a, T> {
+    how: &'a Random,
+    first: u64,
+    to: *mut u8,
+    len: usize,
+    stride: isize,
+    of: PhantomData<T>,
+}
+
+impl<T: Convert> Task for Run<'_, T> {
+    type Result = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let how = self.how;
+        // As many digits as a uniform number of the dtype has, so that rounding never reaches the upper bound.
+        let digits = match T::DTYPE.to_real() {
+            DType::F64 => 53,
+            DType::F16 => 11,
+            DType::BF16 => 8,
+            _ => 24,
+        };
+        match how.distribution {
+            Distribution::Uniform(from, to) => self.each(
+                #[inline(always)]
+                |[a, _]| from + (to - from) * fraction(a, digits),
+                T::from_f64,
+            ),
+            Distribution::Normal(mean, std) => self.each(
+                #[inline(always)]
+                |[a, b]| {
+                    // Box and Muller's; 1 - fraction is above 0.
+                    let radius = (-2.0 * I::ln(1.0 - fraction(a, 53))).sqrt();
+                    let angle = std::f64::consts::TAU * fraction(b, 53);
+                    mean + std * radius * I::cos(angle)
+                },
+                T::from_f64,
+            ),
+            Distribution::Integers(from, n) => self.each(
+                #[inline(always)]
+                |[a, _]| from.wrapping_add(below(a, n) as i64),
+                T::from_int,
+            ),
+            Distribution::Bernoulli(p) => self.each(
+                #[inline(always)]
+                |[a, _]| (fraction(a, 53) < p) as i64,
+                T::from_int,
+            ),
+        }
+    }
+}
+
+impl<T: Convert> Run<'_, T> {
+    /// Writes a function of each element's bits.
+    #[inline(always)]
+    fn each<N: Copy + Default>(&self, number: impl Fn([u64; 2]) -> N, convert: impl Fn(N) -> T) {
+        /// Elements that are made at a time, each step in a loop of its own: together they would not become vectors.
+        const BITS: usize = 64;
+        let mut bits = [[0; 2]; BITS];
+        for start in (0..self.len).step_by(BITS) {
+            let part = BITS.min(self.len - start);
+            for (i, bits) in bits.iter_mut().enumerate() {
+                *bits = self.how.bits(self.first + (start + i) as u64);
+            }
+            let mut numbers = [N::default(); BITS];
+            for (number_of, &bits) in numbers.iter_mut().zip(&bits) {
+                *number_of = number(bits);
+            }
+            let mut values = [T::from_int(0); BITS];
+            for (value, &number) in values.iter_mut().zip(&numbers) {
+                *value = convert(number);
+            }
+            for (i, value) in values[..part].iter().enumerate() {
+                let at = (start + i) as isize * self.stride;
+                // SAFETY: an element of the run.
+                unsafe { self.to.offset(at).cast::<T>().write_unaligned(*value) };
+            }
+        }
+    }
 }
 
 #[cfg(test)]

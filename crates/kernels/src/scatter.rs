@@ -6,7 +6,6 @@ use crate::cast::cast_loop;
 use crate::index::{Indexed, Side};
 use crate::kernel::{Loop, Params};
 use crate::operand::{BLOCK, Block};
-use crate::runs::move_run;
 use osteon_spec::DType;
 
 impl Indexed<'_> {
@@ -22,25 +21,35 @@ impl Indexed<'_> {
     /// As [`Indexed::set`].
     pub unsafe fn reduce(&self, kernel: &Kernel<3>, dst: *mut u8, src: *const u8, dtype: DType) {
         let [result, wanted, _] = kernel.dtypes();
+        let width = dtype.size();
         let combine = Combine {
             dst,
             src: src.cast_mut(),
-            width: dtype.size(),
+            width,
             kernel,
             load: (wanted != dtype).then(|| cast_loop(dtype, wanted)),
             store: (result != dtype).then(|| cast_loop(result, dtype)),
         };
-        let slice = &self.slice;
-        // SAFETY: the caller's contract.
+        let (slice, rows) = (&self.slice, self.has_rows(width, false));
+        // SAFETY: for the whole body: the caller's contract.
         unsafe {
-            self.for_each_block(Side::Destination, |starts, range| {
+            self.for_each_run(Side::Destination, rows, |run, range| {
                 let combine = &combine;
-                let mut blocks = [const { Block::NEW }; 5];
-                for (&d, &s) in starts.dst.iter().zip(starts.src) {
-                    slice.for_each_run_in(range.clone(), |[rd, rs], len, strides| {
-                        combine.run([d + rd, s + rs], strides, len, &mut blocks);
+                if !rows {
+                    return slice.for_each_run_in(range, |[rd, rs], len, [ds, ss]| {
+                        for i in 0..len as isize {
+                            let dst = combine.dst.offset(rd + i * ds);
+                            let src = combine.src.offset(rs + i * ss);
+                            kernel.combine(dst, src, run, dtype);
+                        }
                     });
                 }
+                let mut blocks = [const { Block::NEW }; 2];
+                run.for_each(|s, d| {
+                    slice.for_each_run_in(range.clone(), |[rd, rs], len, _| {
+                        combine.row([d + rd, s + rs], len, &mut blocks);
+                    });
+                });
             });
         }
     }
@@ -59,79 +68,26 @@ struct Combine<'a> {
 unsafe impl Sync for Combine<'_> {}
 
 impl Combine<'_> {
-    /// Combines a run.
+    /// Combines neighbours.
     ///
     /// # Safety
-    /// Its positions lie in destination and source.
-    unsafe fn run(
-        &self,
-        [d, s]: [isize; 2],
-        [ds, ss]: [isize; 2],
-        len: usize,
-        blocks: &mut [Block; 5],
-    ) {
-        let [result, x, y, gathered, converted] = blocks;
-        if len == 1 && self.load.is_none() && self.store.is_none() {
-            // `scatter_add` consists of these: what a block costs would be all of its time.
-            // SAFETY: positions of the run.
-            unsafe {
-                let (to, from) = (self.dst.offset(d), self.src.offset(s));
-                self.kernel.call([result.ptr(), to, from], 1);
-                move_run(to, 0, result.ptr(), 0, 1, self.width);
-            }
-            return;
-        }
+    /// They lie in destination and source.
+    unsafe fn row(&self, [d, s]: [isize; 2], len: usize, blocks: &mut [Block; 2]) {
+        // SAFETY: for the whole body: the caller's contract; a block holds as many elements of any dtype.
+        let (to, from) = unsafe { (self.dst.offset(d), self.src.offset(s)) };
+        let (Some(load), Some(store)) = (self.load, self.store) else {
+            return unsafe { self.kernel.call([to, to, from], len) };
+        };
+        let [x, y] = blocks.each_mut().map(Block::ptr);
         for start in (0..len).step_by(BLOCK) {
             let len = BLOCK.min(len - start);
-            let i = start as isize;
-            // SAFETY: positions of the run; a block holds as many elements of any dtype.
             unsafe {
-                let to = self.dst.offset(d + i * ds);
-                let a = self.load(to, ds, len, x, gathered);
-                let b = self.load(self.src.offset(s + i * ss), ss, len, y, converted);
-                // Into a block first: a loop's destination is no input.
-                self.kernel.call([result.ptr(), a, b], len);
-                let mut from = result.ptr();
-                if let Some(store) = self.store {
-                    store([converted.ptr(), from], len, &Params::NONE);
-                    from = converted.ptr();
-                }
-                move_run(to, ds, from, self.width as isize, len, self.width);
+                let (to, from) = (to.add(start * self.width), from.add(start * self.width));
+                load([x, to], len, &Params::NONE);
+                load([y, from], len, &Params::NONE);
+                self.kernel.call([x, x, y], len);
+                store([to, x], len, &Params::NONE);
             }
         }
-    }
-
-    /// `len` elements as the loop wants them: dense, and of its dtype.
-    ///
-    /// # Safety
-    /// They may be read, and fit a block.
-    unsafe fn load(
-        &self,
-        from: *mut u8,
-        stride: isize,
-        len: usize,
-        block: &mut Block,
-        scratch: &mut Block,
-    ) -> *mut u8 {
-        let mut from = from;
-        // SAFETY: the caller's contract.
-        unsafe {
-            if stride != self.width as isize && len > 1 {
-                move_run(
-                    scratch.ptr(),
-                    self.width as isize,
-                    from,
-                    stride,
-                    len,
-                    self.width,
-                );
-                from = scratch.ptr();
-            }
-            if let Some(load) = self.load {
-                load([block.ptr(), from], len, &Params::NONE);
-                from = block.ptr();
-            }
-        }
-        from
     }
 }

@@ -33,6 +33,11 @@ ops! {
         float: |x| x * x;
         complex: |x| wide(x, |x| x * x);
     }
+    /// `x · x · x`.
+    Cube: light {
+        float: |x| x * x * x;
+        complex: |x| wide(x, |x| x * x * x);
+    }
     /// `x`, or 0 where it is negative.
     Relu: light {
         unsigned: |x| x;

@@ -254,12 +254,14 @@ proptest! {
         unsafe {
             prop_assert_eq!(count_nonzero(&alone, mask.as_ptr(), DType::Bool), chosen.len());
             let mut got = vec![0u32; chosen.len()];
-            masked_select(&both, got.as_mut_ptr().cast(), tensor.data.as_ptr().cast(), mask.as_ptr(), 4);
+            let (n, from) = (chosen.len(), tensor.data.as_ptr().cast());
+            prop_assert!(!masked_select(&both, got.as_mut_ptr().cast(), from, mask.as_ptr(), 4, n + 1));
+            prop_assert!(masked_select(&both, got.as_mut_ptr().cast(), from, mask.as_ptr(), 4, n));
             prop_assert_eq!(got, chosen.iter().map(|&i| tensor.data[i]).collect::<Vec<_>>());
 
             let source: Vec<u32> = (0..chosen.len() as u32).map(|i| i + 1_000_000).collect();
             let (mut got, mut want) = (tensor.clone(), tensor.clone());
-            masked_scatter(&both, got.data.as_mut_ptr().cast(), mask.as_ptr(), source.as_ptr().cast(), 4);
+            prop_assert!(masked_scatter(&both, got.data.as_mut_ptr().cast(), mask.as_ptr(), source.as_ptr().cast(), 4, n));
             for (&i, &v) in chosen.iter().zip(&source) {
                 want.data[i] = v;
             }
@@ -268,7 +270,8 @@ proptest! {
             // Column-major, as PyTorch's result is.
             let (rows, rank) = (chosen.len(), shape.len());
             let mut got = vec![-1i64; rows * rank];
-            nonzero(&shape, &alone, mask.as_ptr(), DType::U8, got.as_mut_ptr().cast(), [8, 8 * rows as isize]);
+            let columns = [8, 8 * rows as isize];
+            prop_assert!(nonzero(&shape, &alone, mask.as_ptr(), DType::U8, rows, got.as_mut_ptr().cast(), columns));
             let want: Vec<Vec<usize>> = all(&shape).zip(&truth).filter(|(_, t)| **t).map(|(i, _)| i).collect();
             for (n, index) in want.iter().enumerate() {
                 for d in 0..rank {

@@ -223,11 +223,24 @@ impl View {
     #[track_caller]
     pub fn index(&self, indices: &[Option<View>]) -> Result<View> {
         let op = "index";
+        if let Some(mask) = self.whole_mask(indices) {
+            return self.masked_select(mask).map_err(|e| e.op(op));
+        }
         let lookup = Lookup::new(self, indices, op)?;
         let layout = lookup.layout().map_err(|e| e.op(op))?;
         let out = View::alloc(layout, self.dtype(), &self.device(), op)?;
         lookup.run(Move::Get, self, (&out).into(), op)?;
         Ok(out)
+    }
+
+    /// The one index, if it is a mask over all dims: its coordinates need not be written down.
+    fn whole_mask<'a>(&self, indices: &'a [Option<View>]) -> Option<&'a View> {
+        match indices {
+            [Some(mask)] if mask.dtype() == DType::Bool && self.dim() > 0 => {
+                Some(mask).filter(|m| m.shape() == self.shape() && m.device() == self.device())
+            }
+            _ => None,
+        }
     }
 
     /// Writes `value`, broadcast, where index tensors say (see [`View::index`]); of places that repeat, the last
@@ -267,6 +280,12 @@ impl View {
         }
         if value.device() != self.device() {
             return Err(other_device(self.device(), value.device()).op(op));
+        }
+        if let Some(mask) = self.whole_mask(indices)
+            && value.dim() == 0
+            && !accumulate
+        {
+            return self.masked_fill_(mask, value.into()).map_err(|e| e.op(op));
         }
         let lookup = Lookup::new(self, indices, op)?;
         let shape = lookup.shape();

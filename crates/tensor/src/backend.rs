@@ -11,7 +11,9 @@ use crate::cpu::Cpu;
 use crate::index::{Indexed, Move};
 use crate::meta::Meta;
 use crate::reduce::Reduction;
-use osteon_kernels::{Axis, Divisor, Kernel, Pick, Pooling, Random, RowOp, SoftmaxOp, Triangle};
+use osteon_kernels::{
+    Axis, Divisor, Kernel, Pick, Pooling, Random, RowOp, Sequence, SoftmaxOp, Triangle,
+};
 use osteon_spec::{DType, Device, Operand, Result, Scalar};
 
 /// An operand that is only read: a view, or a plain number.
@@ -97,6 +99,8 @@ pub(crate) trait Backend: Sync {
     fn upload(&self, dst: &View, bytes: &[u8]) -> Result<()>;
     /// `item(i)` into element `i` of `dst`, which is a vector.
     fn generate(&self, dst: &View, item: &dyn Fn(usize) -> Scalar) -> Result<()>;
+    /// Numbers in equal steps into `dst`, which is a vector.
+    fn sequence(&self, dst: &View, how: Sequence) -> Result<()>;
     /// All elements of `src`, which is contiguous, as bytes in row-major order.
     fn download(&self, src: &View, bytes: &mut [u8]) -> Result<()>;
     /// Calls `look` with a way to read single elements, all from one moment.

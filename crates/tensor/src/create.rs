@@ -4,7 +4,7 @@ use crate::backend::backend;
 use crate::target::{Reads, Target, with_out};
 use crate::{Data, Number, View};
 use num_complex::Complex;
-use osteon_kernels::Value;
+use osteon_kernels::{Sequence, Value};
 use osteon_spec::{
     DType, Device, Dims, Error, Kind, Layout, MemoryFormat, Result, Scalar, checked_product,
 };
@@ -150,9 +150,8 @@ with_out! { to;
             let n = (end - start + step - step.signum()) / step;
             // Of 65-bit differences few fit memory, and `sequence` says so.
             let n = usize::try_from(n).unwrap_or(usize::MAX);
-            return View::sequence(n, dtype, device, to, |i| {
-                Scalar::Int((start + step * i as i128) as i64)
-            });
+            let steps = Sequence::Integers(start as i64, step as i64);
+            return View::steps(n, dtype, device, to, steps);
         }
         if [start, end, step]
             .iter()
@@ -175,9 +174,7 @@ with_out! { to;
         // steps.
         let cut = |x: f64| if dtype.is_integer() { x.trunc() } else { x };
         let (start, step) = (cut(start), cut(step));
-        View::sequence(n, dtype, device, to, |i| {
-            Scalar::Float(start + step * i as f64)
-        })
+        View::steps(n, dtype, device, to, Sequence::Floats(start, step))
     }
 
     /// `steps` numbers from `start` to `end`, both included, evenly apart.
@@ -191,7 +188,7 @@ with_out! { to;
         dtype: DType,
         device: &Device
     ) -> View {
-        View::spaced(start, end, steps, dtype, device, to, |x| x)
+        View::spaced(start, end, steps, dtype, device, to, None)
     }
 
     /// `base` to the power of `steps` numbers evenly apart from `start` to `end`.
@@ -206,13 +203,7 @@ with_out! { to;
         dtype: DType,
         device: &Device
     ) -> View {
-        View::spaced(start, end, steps, dtype, device, to, |x| match x {
-            Scalar::Complex(re, im) => {
-                let power = Complex::new(base, 0.0).powc(Complex::new(re, im));
-                Scalar::Complex(power.re, power.im)
-            }
-            real => Scalar::Float(base.powf(f64::from_scalar(real))),
-        })
+        View::spaced(start, end, steps, dtype, device, to, Some(base))
     }
 
     /// Ones on the diagonal of a matrix of zeros.
@@ -230,8 +221,8 @@ with_out! { to;
 }
 
 impl View {
-    /// A function of numbers evenly apart, counted from the nearer end, so that both ends are exact. The ends are
-    /// numbers of the dtype: those of an integer dtype are truncated, and so are the numbers between them.
+    /// Numbers evenly apart, counted from the nearer end, so that both ends are exact, or a base to the power of them. The
+    /// ends are numbers of the dtype: those of an integer dtype are truncated, and so are the numbers between them.
     #[track_caller]
     fn spaced(
         start: Scalar,
@@ -240,8 +231,16 @@ impl View {
         dtype: DType,
         device: &Device,
         to: Target<'_>,
-        f: impl Fn(Scalar) -> Scalar,
+        base: Option<f64>,
     ) -> Result<View> {
+        let f = |x: Scalar| match (x, base) {
+            (x, None) => x,
+            (Scalar::Complex(re, im), Some(base)) => {
+                let power = Complex::new(base, 0.0).powc(Complex::new(re, im));
+                Scalar::Complex(power.re, power.im)
+            }
+            (real, Some(base)) => Scalar::Float(base.powf(f64::from_scalar(real))),
+        };
         let imaginary = |s: Scalar| matches!(s, Scalar::Complex(_, im) if im != 0.0);
         if !dtype.is_complex() && (imaginary(start) || imaginary(end)) {
             return Err(Error::new(Kind::DType, format!("a complex end for {dtype}")).op(to.op));
@@ -262,6 +261,10 @@ impl View {
             })
         };
         let (start, end) = (held(start)?, held(end)?);
+        if base.is_none() && !dtype.is_complex() {
+            let between = Sequence::Between(start[0], end[0], steps);
+            return View::steps(steps, dtype, device, to, between);
+        }
         let last = (steps - 1) as f64;
         View::sequence(steps, dtype, device, to, |i| {
             // Rounded once, as PyTorch's loop is.
@@ -295,6 +298,20 @@ impl View {
         let view = View::alloc(layout, dtype, &self.device(), op)?;
         backend(self.device()).fill(&view, value)?;
         Ok(view)
+    }
+
+    #[track_caller]
+    fn steps(
+        n: usize,
+        dtype: DType,
+        device: &Device,
+        to: Target<'_>,
+        how: Sequence,
+    ) -> Result<View> {
+        let layout = Layout::contiguous(&[n]).map_err(|e| e.op(to.op))?;
+        to.write(layout, (dtype, *device), Reads::Each(&[]), |out| {
+            backend(*device).sequence(out, how)
+        })
     }
 
     #[track_caller]

@@ -249,31 +249,18 @@ impl View {
                 return Ok(());
             }
             let (sizes, strides) = as_dims(self);
-            let (index_sizes, _) = as_dims(index);
             let (_, out_strides) = as_dims(out);
-            let mut positions = Walk::default();
-            for (i, &n) in index_sizes.iter().enumerate() {
-                positions.push(n, out_strides[i], if i == d { 0 } else { strides[i] });
-            }
-            let index = &index.reshaped_vector()?;
-            let pointers = [Pointer::along(index, d, (&sizes, &strides), wrap)];
+            let mut base = strides.clone();
+            base[d] = 0;
+            let (index, [positions, slice]) = places(index, d, [&out_strides, &base])?;
+            let pointers = [Pointer::along(&index, d, (&sizes, &strides), wrap)];
             Indexed {
                 positions,
-                slice: Walk::default(),
+                slice,
                 pointers: &pointers,
             }
             .run(Move::Get, out, self.into(), op)
         })
-    }
-
-    /// A rank-0 index as a vector of one.
-    #[track_caller]
-    fn reshaped_vector(&self) -> Result<View> {
-        if self.dim() == 0 {
-            self.unsqueeze(0)
-        } else {
-            Ok(self.clone())
-        }
     }
 
     /// Writes one number into the rows of a dim that a vector of indices names.
@@ -466,21 +453,19 @@ impl View {
         write::check_apart(self, index, op)?;
         if index.numel() > 0 {
             check_places(self, index, d, op)?;
-            let (index_sizes, _) = as_dims(index);
-            let mut positions = Walk::default();
-            for (i, &n) in index_sizes.iter().enumerate() {
-                positions.push(n, if i == d { 0 } else { strides[i] }, source_strides[i]);
-            }
-            let index = &index.reshaped_vector()?;
-            let pointers = [Pointer::along(index, d, (&sizes, &strides), false)];
+            let mut base = strides.clone();
+            base[d] = 0;
+            let (index, [positions, slice]) = places(index, d, [&base, &source_strides])?;
+            let pointers = [Pointer::along(&index, d, (&sizes, &strides), false)];
             let places = Indexed {
                 positions,
-                slice: Walk::default(),
+                slice,
                 pointers: &pointers,
             };
             if let Some(first) = first {
                 let mut places = places.clone();
                 places.positions.strides[1].fill(0);
+                places.slice.strides[1].fill(0);
                 places.run(Move::Set, self, Arg::Number(first), op)?;
             }
             places.run(what, self, source, op)?;
@@ -488,6 +473,31 @@ impl View {
         self.storage().record_write(op, here());
         Ok(())
     }
+}
+
+/// The walk of an index with a place for each element, given the strides of destination and source along its dims: the
+/// positions, and as slices what an index that was expanded repeats in dims other than `dim`. The index comes without these.
+#[track_caller]
+fn places(index: &View, dim: usize, [dst, src]: [&Dims; 2]) -> Result<(View, [Walk; 2])> {
+    let (mut positions, mut slice) = (Walk::default(), Walk::default());
+    let mut each = match index.dim() {
+        0 => index.unsqueeze(0)?,
+        _ => index.clone(),
+    };
+    let (sizes, strides) = as_dims(&each);
+    for (d, (&size, &stride)) in sizes.iter().zip(&strides).enumerate() {
+        if d != dim && stride == 0 && size > 1 {
+            slice.push(size, dst[d], src[d]);
+        } else {
+            positions.push(size, dst[d], src[d]);
+        }
+    }
+    for d in (0..sizes.len()).rev() {
+        if d != dim && strides[d] == 0 && sizes[d] > 1 {
+            each = each.select(d as isize, 0)?;
+        }
+    }
+    Ok((each, [positions, slice]))
 }
 
 /// Checks that an index has the rank of the tensor and does not exceed it but along `dim`.

@@ -5,7 +5,7 @@ use crate::attention::Attention;
 use crate::backend::{Arg, Backend, Body, Peek, To};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
-use osteon_kernels::{Axis, Divisor, Pick, Pooling, Random, RowOp, SoftmaxOp, Triangle};
+use osteon_kernels::{Axis, Divisor, Pick, Pooling, Random, RowOp, Sequence, SoftmaxOp, Triangle};
 use osteon_spec::{DType, Error, Kind, Result, Scalar};
 
 pub(crate) struct Meta;
@@ -29,6 +29,10 @@ impl Backend for Meta {
     }
 
     fn generate(&self, _dst: &View, _item: &dyn Fn(usize) -> Scalar) -> Result<()> {
+        Ok(())
+    }
+
+    fn sequence(&self, _dst: &View, _how: Sequence) -> Result<()> {
         Ok(())
     }
 

@@ -157,24 +157,19 @@ unsafe fn count(src: &View, layout: &Layout) -> usize {
 /// See [`Backend::nonzero`](crate::backend::Backend::nonzero).
 pub(super) fn nonzero(dst: &View, src: &View) -> Result<bool> {
     let _held = held(dst, [Arg::View(src)])?;
-    // SAFETY: for the whole body: the walk contract, as in `run`; the destination has a row for each element that is true.
-    unsafe {
-        if count(src, src.layout()) != dst.shape()[0] {
-            return Ok(false);
-        }
-        if dst.numel() > 0 {
-            let strides = byte_strides(dst);
-            kernels::nonzero(
-                src.shape(),
-                &row_major(src),
-                src.storage().data_ptr(),
-                src.dtype(),
-                dst.storage().data_mut().offset(first_byte(dst)),
-                [strides[0], strides[1]],
-            );
-        }
-    }
-    Ok(true)
+    let strides = byte_strides(dst);
+    // SAFETY: the walk contract, as in `run`; the destination has so many rows.
+    Ok(unsafe {
+        kernels::nonzero(
+            src.shape(),
+            &row_major(src),
+            src.storage().data_ptr(),
+            src.dtype(),
+            dst.shape()[0],
+            dst.storage().data_mut().offset(first_byte(dst)),
+            [strides[0], strides[1]],
+        )
+    })
 }
 
 /// The walk over a view and a mask that have one shape.
@@ -186,49 +181,43 @@ fn masked(view: &View, mask: &View) -> Plan<2> {
 /// See [`Backend::masked_select`](crate::backend::Backend::masked_select).
 pub(super) fn masked_select(dst: &View, src: &View, mask: &View) -> Result<bool> {
     let _held = held(dst, [Arg::View(src), Arg::View(mask)])?;
-    // SAFETY: for the whole body: the walk contract, as in `run`; the destination is dense, and has room for what is selected.
-    unsafe {
-        if count(mask, mask.layout()) != dst.numel() {
-            return Ok(false);
-        }
-        if dst.numel() > 0 {
-            kernels::masked_select(
-                &masked(src, mask),
-                dst.storage().data_mut().offset(first_byte(dst)),
-                src.storage().data_ptr(),
-                mask.storage().data_ptr(),
-                src.element_size(),
-            );
-        }
-    }
-    Ok(true)
+    // SAFETY: the walk contract, as in `run`; the destination is dense.
+    Ok(unsafe {
+        kernels::masked_select(
+            &masked(src, mask),
+            dst.storage().data_mut().offset(first_byte(dst)),
+            src.storage().data_ptr(),
+            mask.storage().data_ptr(),
+            src.element_size(),
+            dst.numel(),
+        )
+    })
 }
 
 /// See [`Backend::masked_scatter`](crate::backend::Backend::masked_scatter).
 pub(super) fn masked_scatter(dst: &View, mask: &View, src: &View) -> Result<()> {
     let _held = held(dst, [Arg::View(mask), Arg::View(src)])?;
     debug_assert!(src.layout().is_contiguous());
-    // SAFETY: for the whole body: the walk contract, as in `run`; the source is dense, and has enough elements.
+    // SAFETY: for the whole body: the walk contract, as in `run`; the source is dense.
     unsafe {
+        let moved = kernels::masked_scatter(
+            &masked(dst, mask),
+            dst.storage().data_mut(),
+            mask.storage().data_ptr(),
+            src.storage().data_ptr().offset(first_byte(src)),
+            dst.element_size(),
+            src.numel(),
+        );
+        if moved {
+            return Ok(());
+        }
         let wanted = count(mask, mask.layout());
-        if wanted > src.numel() {
-            return Err(Error::new(
-                Kind::Shape,
-                format!(
-                    "the mask selects {wanted} elements, the source has {}",
-                    src.numel()
-                ),
-            ));
-        }
-        if wanted > 0 {
-            kernels::masked_scatter(
-                &masked(dst, mask),
-                dst.storage().data_mut(),
-                mask.storage().data_ptr(),
-                src.storage().data_ptr().offset(first_byte(src)),
-                dst.element_size(),
-            );
-        }
+        Err(Error::new(
+            Kind::Shape,
+            format!(
+                "the mask selects {wanted} elements, the source has {}",
+                src.numel()
+            ),
+        ))
     }
-    Ok(())
 }

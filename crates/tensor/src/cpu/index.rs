@@ -57,7 +57,7 @@ pub(super) fn indexed(what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_
     }
     let walk = kernels::Indexed {
         positions: plan(&how.positions, offsets),
-        slice: plan(&how.slice, [0, 0]),
+        slice: plan(&how.slice, [0, 0]).sorted(),
         indices: &indices,
     };
     let dst_ptr = dst.storage().data_mut();

@@ -20,8 +20,8 @@ use crate::backend::{Arg, Backend, Body, Peek, To};
 use crate::index::{Indexed, Move};
 use crate::reduce::Reduction;
 use osteon_kernels::{
-    self as kernels, Axis, Divisor, Kernel, NormalizeOp, Pick, Pooling, Random, RowOp, SoftmaxOp,
-    Triangle, Value,
+    self as kernels, Axis, Divisor, Kernel, NormalizeOp, Pick, Pooling, Random, RowOp, Sequence,
+    SoftmaxOp, Triangle, Value,
 };
 use osteon_memory::{Held, Storage, hold};
 use osteon_spec::{DType, Error, Kind, Layout, Plan, Result, Scalar};
@@ -207,6 +207,14 @@ impl Backend for Cpu {
                 to.copy_from_nonoverlapping(value.as_ptr(), size);
             }
         }
+        Ok(())
+    }
+
+    fn sequence(&self, dst: &View, how: Sequence) -> Result<()> {
+        let _held = held::<0>(dst, [])?;
+        let plan = Plan::row_major(dst.shape(), [(dst.layout(), dst.element_size())]);
+        // SAFETY: as in `run`.
+        unsafe { kernels::sequence(&plan, dst.storage().data_mut(), dst.dtype(), how) };
         Ok(())
     }
 

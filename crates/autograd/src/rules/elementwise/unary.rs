@@ -19,6 +19,7 @@ pub(crate) fn unary(op: U, numbers: &[Scalar], in_place: bool) -> Part {
         U::Deg2Rad => part(NOTHING, |s| s.g.deg2rad()),
         U::Rad2Deg => part(NOTHING, |s| s.g.rad2deg()),
         U::Abs => part(X, |s| real_gradient(s)?.mul(&s.x()?.sgn()?)),
+        U::Cube => part(X, |s| s.g.mul(&s.x()?.square()?.mul(3)?.conj()?)),
         U::Square => part(X, |s| s.g.mul(&s.x()?.mul(2)?.conj()?)),
         U::Sgn => part(X | OUT, sgn),
         U::Angle => part(X, angle),
