@@ -81,7 +81,7 @@ impl Divided for f64 {
     }
     #[inline(always)]
     fn is_rare<I: Isa>(self, by: f64) -> bool {
-        !I::FMA || !((self / by).abs() < (1u64 << 51) as f64 && by.abs() < f64::INFINITY)
+        !(I::FMA && (self / by).abs() < (1u64 << 51) as f64 && by.abs() < f64::INFINITY)
     }
 }
 

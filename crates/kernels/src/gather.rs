@@ -71,22 +71,27 @@ impl Pointers {
         rows: bool,
     ) {
         let width = size_of::<T>();
-        // SAFETY: for the whole body: the caller's contract.
         if rows {
             let row = |d: isize, s: isize| {
                 how.slice
-                    .for_each_run_in(range.clone(), |[rd, rs], len, [ds, ss]| unsafe {
-                        let (dst, src) = (self.dst.offset(d + rd), self.src.offset(s + rs));
-                        move_run(dst, ds, src, ss, len, width);
+                    .for_each_run_in(range.clone(), |[rd, rs], len, [ds, ss]| {
+                        // SAFETY: the caller's contract.
+                        unsafe {
+                            let (dst, src) = (self.dst.offset(d + rd), self.src.offset(s + rs));
+                            move_run(dst, ds, src, ss, len, width);
+                        }
                     });
             };
             return match side {
+                // SAFETY: the caller's contract.
                 Side::Source => unsafe { run.for_each(row) },
+                // SAFETY: the same.
                 Side::Destination => unsafe { run.for_each(|s, d| row(d, s)) },
             };
         }
         how.slice.for_each_run_in(range, |[rd, rs], len, [ds, ss]| {
             for i in 0..len as isize {
+                // SAFETY: the caller's contract.
                 unsafe {
                     let (dst, src) = (self.dst.offset(rd + i * ds), self.src.offset(rs + i * ss));
                     let one = |d: isize, s: isize| {

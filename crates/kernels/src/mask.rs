@@ -247,12 +247,13 @@ impl Masked<'_> {
     /// # Safety
     /// The contract of [`masked_select`], or of [`masked_scatter`].
     unsafe fn run(self, width: usize, fits: impl Fn(usize) -> bool, select: bool) -> bool {
-        // SAFETY: for the whole body: the caller's contract.
+        // SAFETY: the caller's contract.
         let counts = unsafe { Counts::new(&self.plan.select([1]), self.mask, DType::Bool) };
         if !fits(counts.total) {
             return false;
         }
         let me = Shared(self);
+        // SAFETY: the caller's contract.
         counts.for_each_part(me.0.plan.numel(), |range, before| unsafe {
             let me = &me;
             match width {
@@ -280,6 +281,8 @@ impl Masked<'_> {
                     // SAFETY: positions of the plan, and as many dense elements.
                     let truth =
                         positions.map(|i| unsafe { *self.mask.offset(m + i * mask_step) } != 0);
+                    // SAFETY: the same.
+                    // SAFETY: the same.
                     for_each_set(truth, |i| unsafe {
                         let at = self
                             .masked

@@ -73,14 +73,16 @@ impl Combine<'_> {
     /// # Safety
     /// They lie in destination and source.
     unsafe fn row(&self, [d, s]: [isize; 2], len: usize, blocks: &mut [Block; 2]) {
-        // SAFETY: for the whole body: the caller's contract; a block holds as many elements of any dtype.
+        // SAFETY: the caller's contract.
         let (to, from) = unsafe { (self.dst.offset(d), self.src.offset(s)) };
         let (Some(load), Some(store)) = (self.load, self.store) else {
+            // SAFETY: the caller's contract; a light loop works in place.
             return unsafe { self.kernel.call([to, to, from], len) };
         };
         let [x, y] = blocks.each_mut().map(Block::ptr);
         for start in (0..len).step_by(BLOCK) {
             let len = BLOCK.min(len - start);
+            // SAFETY: the caller's contract; a block holds as many elements of any dtype.
             unsafe {
                 let (to, from) = (to.add(start * self.width), from.add(start * self.width));
                 load([x, to], len, &Params::NONE);

@@ -55,7 +55,7 @@ unsafe fn run<T: Convert>(to: *mut u8, step: isize, positions: Range<usize>, how
             Sequence::Integers(first, by) => {
                 let first = first.wrapping_add(by.wrapping_mul(start as i64));
                 put(to, step, end - start, |i| {
-                    T::from_int(first.wrapping_add(by.wrapping_mul(i as i64)))
+                    T::from_int(first.wrapping_add(by.wrapping_mul(i)))
                 });
             }
             Sequence::Floats(first, by) => {
