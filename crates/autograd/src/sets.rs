@@ -226,10 +226,10 @@ impl Tensor {
             .iter()
             .max()
             .map_or(0, |&n| (n as usize).saturating_add(1));
-        let bins = |dtype| Tensor::zeros([most.max(minlength)], dtype, &self.device());
+        let (size, device) = ([most.max(minlength)], self.device());
         let Some(weights) = weights.filter(|_| !values.is_empty()) else {
             // Of nothing the counts are whole, weights or not.
-            let bins = bins(DType::I64)?;
+            let bins = Tensor::zeros(size, DType::I64, &device)?;
             let mut counts = bins.write::<i64>()?;
             if let Some(counts) = counts.as_mut_slice() {
                 values.iter().for_each(|&n| counts[n as usize] += 1);
@@ -242,7 +242,7 @@ impl Tensor {
             DType::F32 => weights.detach()?,
             _ => weights.detach()?.to(DType::F64)?,
         };
-        let bins = bins(weights.dtype())?;
+        let bins = Tensor::zeros(size, weights.dtype(), &device)?;
         bins.index_add_(0, &numbers, &weights, 1)
             .map_err(|e| e.op(op))?;
         Ok(bins)

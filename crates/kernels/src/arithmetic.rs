@@ -161,6 +161,8 @@ ordered! {
     i16, i16::MIN, i16::MAX, |_x| false;
     i8, i8::MIN, i8::MAX, |_x| false;
     u8, u8::MIN, u8::MAX, |_x| false;
+    u32, u32::MIN, u32::MAX, |_x| false;
+    u16, u16::MIN, u16::MAX, |_x| false;
     f32, f32::NEG_INFINITY, f32::INFINITY, |x| x.is_nan();
     f64, f64::NEG_INFINITY, f64::INFINITY, |x| x.is_nan();
 }

@@ -3,13 +3,13 @@
 use crate::complex::{self, Power, quotient, wide2};
 use crate::convert::Convert;
 use crate::division::{self, Whole};
-use crate::kernel::{Kernel, Params};
+use crate::kernel::{Kernel, Loop, Params};
 use crate::lane::{map2, ops};
 use crate::math::{Errors, Exponentials, Float, Inverses, Logarithms, Powers};
 use crate::par::par_for;
 use crate::simd::{simd_loop, vectorized};
 use crate::unary::tanh_argument;
-use half::{bf16, f16};
+use crate::with_element;
 use osteon_spec::{Category, DType, Plan};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -265,16 +265,16 @@ ops! {
 /// Division of integers by zero is no fault here (the result is 0): an operation that
 /// [`divides`](BinaryOp::divides) asks [`any_zero`] first.
 pub fn binary(op: BinaryOp, dtype: DType) -> Option<Kernel<3>> {
-    use BinaryOp::{DivTrunc, NextAfter};
-    match (op, dtype) {
+    let half = match op {
         // The neighbour of a half-precision number is not one in float32.
-        (NextAfter, DType::F16) => Some(Kernel::new([dtype; 3], next_after::<f16>)),
-        (NextAfter, DType::BF16) => Some(Kernel::new([dtype; 3], next_after::<bf16>)),
+        BinaryOp::NextAfter => with_element!(half: dtype, T => next_after::<T> as Loop<3>),
         // Rounding to a whole number shows whether the quotient was rounded before: 17.98 becomes 18.
-        (DivTrunc, DType::F16) => Some(Kernel::new([dtype; 3], div_trunc!(f16))),
-        (DivTrunc, DType::BF16) => Some(Kernel::new([dtype; 3], div_trunc!(bf16))),
-        _ => division::of_floats(op, dtype, true).or_else(|| computed(op, dtype)),
-    }
+        BinaryOp::DivTrunc => with_element!(half: dtype, T => div_trunc!(T)),
+        _ => None,
+    };
+    half.map(|body| Kernel::new([dtype; 3], body))
+        .or_else(|| division::of_floats(op, dtype, true))
+        .or_else(|| computed(op, dtype))
 }
 
 /// [`binary`] where the second operand is one number. PyTorch rounds each step of a division of half precision

@@ -4,9 +4,9 @@
 use crate::binary::BinaryOp;
 use crate::convert::Convert;
 use crate::kernel::Kernel;
-use crate::lane::map2_but;
+use crate::lane::{computed_in, map2_but};
 use crate::simd::{Isa, simd_loop};
-use half::{bf16, f16};
+use crate::with_element;
 use osteon_spec::DType;
 
 /// Integers that are divided.
@@ -141,16 +141,16 @@ pub(crate) fn of_floats(op: BinaryOp, dtype: DType, stepwise: bool) -> Option<Ke
     macro_rules! of {
         ($T:ty) => {
             match op {
-                BinaryOp::Fmod => divided!($T, $T, |_x, _y, r| r),
-                BinaryOp::Remainder => divided!($T, $T, |_x, y, r| {
+                BinaryOp::Fmod => Some(divided!($T, $T, |_x, _y, r| r)),
+                BinaryOp::Remainder => Some(divided!($T, $T, |_x, y, r| {
                     if r != 0.0 && (r < 0.0) != (y < 0.0) {
                         r + y
                     } else {
                         r
                     }
-                }),
-                BinaryOp::FloorDivide => divided!($T, $T, |x, y, r| floored!(x, y, r, |x| x)),
-                _ => return None,
+                })),
+                BinaryOp::FloorDivide => Some(divided!($T, $T, |x, y, r| floored!(x, y, r, |x| x))),
+                _ => None,
             }
         };
     }
@@ -161,15 +161,18 @@ pub(crate) fn of_floats(op: BinaryOp, dtype: DType, stepwise: bool) -> Option<Ke
             }))
         };
     }
-    let body = match (op, dtype) {
-        (BinaryOp::FloorDivide, DType::F16) if stepwise => stepwise!(f16),
-        (BinaryOp::FloorDivide, DType::BF16) if stepwise => stepwise!(bf16),
-        (_, DType::F64) => of!(f64),
-        (_, DType::F32) => of!(f32),
-        (_, DType::F16 | DType::BF16) => {
-            return Some(Kernel::new([DType::F32; 3], of!(f32)).rounded_to(dtype));
-        }
-        _ => return None,
-    };
-    Some(Kernel::new([dtype; 3], body))
+    if stepwise
+        && op == BinaryOp::FloorDivide
+        && let Some(body) = with_element!(half: dtype, T => stepwise!(T))
+    {
+        return Some(Kernel::new([dtype; 3], body));
+    }
+    let computed = computed_in(dtype);
+    let body = with_element!(float: computed, T => of!(T)).flatten()?;
+    let kernel = Kernel::new([computed; 3], body);
+    Some(if computed == dtype {
+        kernel
+    } else {
+        kernel.rounded_to(dtype)
+    })
 }

@@ -76,8 +76,8 @@ elements! {
 /// With a set of dtypes in front, `with_element!(float: dtype, T => expr)` is `Some(expr)` for a
 /// dtype of the set and `None` for any other; `expr` need not compile for others. The sets are
 /// those that loops compute in: `bool`, `int` (and its parts `signed` and `unsigned`), `float`
-/// (`float32`, `float64`) and `complex`. Half-precision and 8-bit floats are in none: they are
-/// computed in `float32`.
+/// (`float32`, `float64`) and `complex`; and `half` (`float16`, `bfloat16`), for the few loops that do not compute in
+/// `float32` instead. 8-bit floats are in none.
 ///
 /// ```
 /// use osteon_kernels::with_element;
@@ -103,6 +103,9 @@ macro_rules! with_element {
     };
     (float: $dtype:expr, $T:ident => $e:expr) => {
         $crate::with_element!(@some $dtype, $T, $e; F32 f32, F64 f64)
+    };
+    (half: $dtype:expr, $T:ident => $e:expr) => {
+        $crate::with_element!(@some $dtype, $T, $e; F16 $crate::f16, BF16 $crate::bf16)
     };
     (complex: $dtype:expr, $T:ident => $e:expr) => {
         $crate::with_element!(@some $dtype, $T, $e; C64 $crate::Complex<f32>, C128 $crate::Complex<f64>)

@@ -1,5 +1,6 @@
 //! What of a product knows the elements' type.
 
+use super::PAGE;
 use super::micro::{self, Micro};
 use super::pack::{self, Pack};
 use crate::convert::Convert;
@@ -56,12 +57,16 @@ impl Typed {
         let near = |step: isize| depth.saturating_mul(step.unsigned_abs()) <= NEAR;
         // The left operand is read number by number, and where steps follow each other, a line of the cache has many:
         // packing gains nothing however often they are read. Steps that are multiplied as one follow each other.
+        // Low tiles, as rows that push each other out of the caches want them, are too slow for products that are multiplied as one.
+        let few = cols <= FEW;
         let lhs = match fold {
-            1 => left == unit || cols <= FEW && near(left),
-            _ => left == unit && depth.is_multiple_of(fold),
+            1 => left == unit || few && near(left),
+            _ => {
+                let aliased = row.is_some_and(|[_, apart]| apart % PAGE == 0);
+                left == unit && depth.is_multiple_of(fold) && (few || !aliased)
+            }
         };
-        let few = rows <= FEW && near(right) || rows <= 2 * self.micro.rows;
-        let rhs = fold == 1 && few;
+        let rhs = fold == 1 && (rows <= FEW && near(right) || rows <= 2 * self.micro.rows);
         let dense = |[_, apart]: &[isize; 2]| *apart == unit || cols == 1;
         [
             row.filter(|_| lhs).map(|[_, apart]| [apart, left]),
