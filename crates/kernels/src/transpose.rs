@@ -151,13 +151,13 @@ unsafe fn turn<V: Vector, const W: usize>(m: &Matrix) {
                     let lines = Lines::read(from.add(r * W), m.from_col, wide);
                     for k in (0..LINE / W).step_by(side) {
                         let to = to.offset((r + k) as isize * m.to_row);
-                        square::<V, W>(to, m.to_row, lines.at(k * W), LINE as isize, side);
+                        square::<V, W, true>(to, m.to_row, lines.at(k * W), LINE as isize, side);
                     }
                 });
             } else {
                 each(m.rows, side, |r| {
                     let to = to.offset(r as isize * m.to_row);
-                    square::<V, W>(to, m.to_row, from.add(r * W), m.from_col, side);
+                    square::<V, W, true>(to, m.to_row, from.add(r * W), m.from_col, side);
                 });
             }
         });
@@ -179,14 +179,14 @@ unsafe fn few_cols<V: Vector, const W: usize>(m: &Matrix) {
     // SAFETY: rows are the matrix's, and so are 16 bytes from a row before `end` on.
     unsafe {
         while r + side <= end {
-            square::<V, W>(at(r), m.to_row, m.from.add(r * W), m.from_col, m.cols);
+            square::<V, W, false>(at(r), m.to_row, m.from.add(r * W), m.from_col, m.cols);
             r += side;
         }
         while r < m.rows {
             r = r.min(m.rows - side);
             let mut rows = [[0; PIECE]; PIECE];
             let to = rows.as_mut_ptr().cast();
-            square::<V, W>(to, PIECE as isize, m.from.add(r * W), m.from_col, m.cols);
+            square::<V, W, false>(to, PIECE as isize, m.from.add(r * W), m.from_col, m.cols);
             for (i, row) in rows.iter().enumerate().take(side) {
                 std::ptr::copy_nonoverlapping(row.as_ptr(), at(r + i), m.cols * W);
             }
@@ -262,7 +262,7 @@ impl Lines {
 /// # Safety
 /// The squares may be read, but for columns that are missing, and written; the CPU has the vector's instructions.
 #[inline(always)]
-unsafe fn square<V: Vector, const W: usize>(
+unsafe fn square<V: Vector, const W: usize, const WHOLE: bool>(
     to: *mut u8,
     to_row: isize,
     from: *const u8,
@@ -274,7 +274,8 @@ unsafe fn square<V: Vector, const W: usize>(
     // SAFETY: the caller's contract.
     unsafe {
         for (k, row) in rows.iter_mut().enumerate().take(side) {
-            let column = from.offset(k.min(cols - 1) as isize * from_col);
+            let k = if WHOLE { k } else { k.min(cols - 1) };
+            let column = from.offset(k as isize * from_col);
             *row = V::gather(column, side as isize * from_col);
         }
         let mut round = side;

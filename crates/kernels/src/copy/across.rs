@@ -135,10 +135,9 @@ impl Task {
                     .unwrap_or(1),
                 false => 1,
             };
-        // Lines of many rows at once compete for the same few places of a cache: it holds less of them than of a run, both
-        // sides as long as they are 14 MiB together.
+        // Lines of many rows at once compete for the same few places of a cache: it holds less of them than of a run.
         let streamed = (turned || narrow && packed || dense_cols && cols.strides[0] == dense)
-            && stream::pays(16 * plan.numel() * width / 7);
+            && stream::pays(2 * plan.numel() * width);
         // Whether all rows of the destination begin on a line.
         let first = at.dst as isize + plan.offsets()[0];
         let starts = plan.dims()[1..]
@@ -163,7 +162,7 @@ impl Task {
             () if turned && streamed && !aligned => {
                 [line, (STAGE / (line + least[1]) - LINE) / width - least[1]]
             }
-            () if turned && streamed => [wide.min(4 * line), WIDE / width],
+            () if turned && streamed && width <= 4 => [wide.min(4 * line), WIDE / width],
             () if turned => [line, 2 * line],
             () => [line, 16 * line],
         };
@@ -182,7 +181,11 @@ impl Task {
             // Reads go on in the same page.
             down: cols.strides[1].abs() >= PAGE,
             block,
-            unit: (STAGE / bytes).clamp(1, UNIT),
+            unit: if streamed {
+                (STAGE / bytes).clamp(1, UNIT)
+            } else {
+                UNIT
+            },
             least,
         }
     }
@@ -352,7 +355,7 @@ impl Task {
         };
         // Strips of columns where these are high, so that not all of a block is asked for at once.
         let [_, least] = self.least;
-        let strip = if rows * self.width > LINE {
+        let strip = if rows * self.width >= 2 * LINE {
             LINE / self.width
         } else {
             cols
@@ -361,10 +364,11 @@ impl Task {
             let part = nth(cols, strip, least, i);
             let at = part.start as isize;
             if rows * self.width < FORESEEN && from_col.unsigned_abs() >= 2 * LINE {
+                let lines = (rows * self.width).div_ceil(LINE);
                 for c in part.clone() {
                     let next = from.wrapping_offset(ahead + c as isize * from_col);
-                    for line in (0..rows * self.width).step_by(LINE) {
-                        stream::prefetch(next.wrapping_add(line));
+                    for line in 0..lines {
+                        stream::prefetch(next.wrapping_add(line * LINE));
                     }
                 }
             }

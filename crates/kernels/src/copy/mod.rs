@@ -81,12 +81,12 @@ fn widened(plan: &Plan<2>, width: usize) -> Option<(Plan<2>, usize)> {
 unsafe fn copy_rows(plan: &Plan<2>, at: Pointers, width: usize) {
     let inner = plan.inner();
     let bytes = inner.size * width;
-    // Sums of two operands touch three times as much as they write. What is read takes the place of what was written:
-    // it counts three times. A repeated row is read once, and what lies between elements comes with their lines.
+    // The limit is that of sums of two operands, which touch three times as much as they write. A repeated row is read
+    // once, and what lies between elements comes with their lines.
     let distinct = plan.dims().iter().filter(|d| d.strides[1] != 0);
     let apart = inner.strides[1].unsigned_abs().clamp(width, stream::LINE);
     let read = distinct.map(|d| d.size).product::<usize>() * apart;
-    let streamed = stream::pays(plan.numel() * width / 3 + read);
+    let streamed = stream::pays((plan.numel() * width + read) / 3);
     let rows = |[d, s]: [isize; 2], cols, count, row: [isize; 2]| {
         let at = &at;
         // SAFETY: the rows lie in both.
