@@ -282,7 +282,6 @@ impl Masked<'_> {
                     let truth =
                         positions.map(|i| unsafe { *self.mask.offset(m + i * mask_step) } != 0);
                     // SAFETY: the same.
-                    // SAFETY: the same.
                     for_each_set(truth, |i| unsafe {
                         let at = self
                             .masked
