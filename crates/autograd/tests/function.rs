@@ -194,11 +194,13 @@ fn checkpoints_give_the_same_gradients_for_less_memory() -> Result<()> {
     let ((kept_grads, kept, _), (again_grads, again, left)) = (run(false)?, run(true)?);
     assert_eq!(kept_grads, again_grads);
     let tensor = 8 * n as u64;
+    // The figures are the process's: other tests of this binary make and free a few KiB meanwhile.
+    let others = 1 << 20;
     // Of each layer: the input, tanh's and exp's results, the last of which is the next one's input.
-    assert!(kept >= 8 * tensor, "{kept}");
+    assert!(kept + others > 8 * tensor, "{kept}");
     assert!(again < 4 * tensor, "{again}");
     assert!(
-        left < 2 * tensor + (1 << 20),
+        left < 2 * tensor + others,
         "only the gradients are left, not {left}"
     );
     Ok(())

@@ -1,6 +1,6 @@
 //! Storages: owners, growth, guards and refusals, at the edges.
 
-use osteon_memory::{Mode, Origin, Role, Storage, Viewer, hold, map, set_limit, stats};
+use osteon_memory::{MemoryStats, Mode, Origin, Role, Storage, Viewer, hold, map, set_limit, stats};
 use osteon_spec::{DType, Device, Error, Kind, Layout};
 use std::any::Any;
 use std::panic::Location;
@@ -65,10 +65,9 @@ fn meta_storages_are_counted_and_have_no_address() {
         .grow(1 << 41, "resize_", Location::caller())
         .unwrap();
     assert_eq!(map().storage(storage.id()).unwrap().allocated, 1 << 41);
-    assert_eq!(
-        before.reserved_bytes.large_pool.current,
-        stats(&Device::cpu()).reserved_bytes.large_pool.current
-    );
+    // Other tests of this binary take a few MiB meanwhile.
+    let reserved = |stats: MemoryStats| stats.reserved_bytes.all.current;
+    assert!(reserved(stats(&Device::cpu())) < reserved(before) + (1 << 30));
     let error = Storage::allocate(usize::MAX / 2, &meta, "test", Location::caller()).unwrap_err();
     assert!(error.is_out_of_memory());
 }
