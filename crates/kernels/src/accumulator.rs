@@ -75,7 +75,7 @@ pub(crate) trait Accumulator: Copy {
 
 /// Columns that loops over rows take together: few enough that what they know of each stays in the first-level cache,
 /// and as many that memory is read in long pieces.
-pub(crate) const COLUMNS: usize = 512;
+pub(crate) const COLUMNS: usize = 1024;
 
 /// Rows of elements, below each other.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +84,8 @@ pub(crate) struct Rows {
     pub(crate) count: usize,
     /// Bytes from one to the next.
     pub(crate) step: isize,
+    /// Whether they are short pieces of memory far from each other: the CPU foresees none of them then.
+    pub(crate) are_apart: bool,
 }
 
 /// Runs a loop over columns for so many rows together (`K`), `r` and those after it, then for each of the rest.
@@ -92,7 +94,9 @@ macro_rules! by_rows {
         let (rows, mut $r) = ($rows, 0);
         while $r + $many <= rows.count {
             const $K: usize = $many;
-            rows.prefetch::<Self>($r + $many, $many, $columns);
+            if rows.are_apart {
+                rows.prefetch::<Self>($r + $many, $many, $columns);
+            }
             $body
             $r += $many;
         }
@@ -106,7 +110,23 @@ macro_rules! by_rows {
 pub(crate) use by_rows;
 
 impl Rows {
-    /// Asks for a part of the next rows: each is too short a piece of memory for the CPU to foresee it.
+    /// So many rows, `step` bytes apart, of `len` elements of this size that are used.
+    pub(crate) fn new(
+        first: *const u8,
+        count: usize,
+        step: isize,
+        len: usize,
+        size: usize,
+    ) -> Rows {
+        Rows {
+            first,
+            count,
+            step,
+            are_apart: step.unsigned_abs() > 2 * len * size,
+        }
+    }
+
+    /// Asks for a part of the next rows.
     #[inline(always)]
     pub(crate) fn prefetch<A: Accumulator>(
         &self,

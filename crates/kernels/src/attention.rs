@@ -268,7 +268,7 @@ impl<T: Float> Task for Weights<'_, T> {
             return;
         }
         for x in &mut *row {
-            *x = I::exp(*x - max);
+            *x = I::lifted_exp(*x - max);
         }
         let share = T::of(1.0) / folded(row, T::of(0.0), |a, b| a + b);
         for x in &mut *row {

@@ -26,16 +26,27 @@ const PIECE: usize = 1024;
 /// wait for them if it were asked for all at once.
 const PACE: usize = 128;
 
-/// What a sum is of, once `max` is the largest element. Where nothing is above minus infinity, nothing adds up: the distances
-/// are from zero then, because e^(-inf - -inf) would be NaN.
+/// What distances are taken from, once `max` is the largest element. Where nothing is above minus infinity, nothing adds up:
+/// they are from zero then, because e^(-inf - -inf) would be NaN.
 #[inline(always)]
-pub(crate) fn scale<I: Isa, T: Float>(of: T, max: T) -> T {
-    let from = if max == T::LOWEST {
+fn origin<T: Float>(max: T) -> T {
+    if max == T::LOWEST {
         <T as Term>::ZERO
     } else {
         max
-    };
-    I::exp(of - from)
+    }
+}
+
+/// What a sum of exponentials is to be scaled by when `max` becomes the largest element.
+#[inline(always)]
+fn scale<I: Isa, T: Float>(of: T, max: T) -> T {
+    I::exp(of - origin(max))
+}
+
+/// Of two numbers; a NaN is left out.
+#[inline(always)]
+fn further<T: Float>(a: T, b: T) -> T {
+    if b > a { b } else { a }
 }
 
 #[inline(always)]
@@ -73,11 +84,13 @@ impl<T: Float> Accumulator for Exponentials<T> {
     }
     #[inline(always)]
     unsafe fn of_rows<I: Isa>(accs: *mut Self, rows: Rows, len: usize, _: f64) {
-        let [mut maxima, mut terms] = [[<T as Term>::ZERO; COLUMNS]; 2];
+        let [mut maxima, mut origins, mut scales, mut terms] = [[<T as Term>::ZERO; COLUMNS]; 4];
         let mut sums = [0.0; COLUMNS];
         for start in (0..len).step_by(COLUMNS) {
             let n = COLUMNS.min(len - start);
-            let (maxima, terms, sums) = (&mut maxima[..n], &mut terms[..n], &mut sums[..n]);
+            let (maxima, sums) = (&mut maxima[..n], &mut sums[..n]);
+            let (origins, scales) = (&mut origins[..n], &mut scales[..n]);
+            let terms = &mut terms[..n];
             let accs = accs.wrapping_add(start);
             // SAFETY: the caller's contract: `start + i < len`.
             let acc = |i: usize| unsafe { accs.add(i).read() };
@@ -86,23 +99,29 @@ impl<T: Float> Accumulator for Exponentials<T> {
             for i in 0..n {
                 (maxima[i], sums[i]) = (acc(i).max, acc(i).sum);
             }
-            // What several rows have as their largest element costs one more exponential for all of them.
+            // What several rows have as their largest element costs one more exponential for all of them. A NaN makes its
+            // terms NaN, so that it need not be looked for beside. Wide sums have a loop of their own: with them the others
+            // would have half as many elements a vector.
             by_rows!(rows, start..start + n, 8, |r, K| {
                 for i in 0..n {
-                    let max = (0..K).fold(maxima[i], |max, k| larger(max, at(r + k, i)));
-                    sums[i] *= scale::<I, T>(maxima[i], max).wide();
+                    let max = (0..K).fold(maxima[i], |max, k| further(max, at(r + k, i)));
+                    origins[i] = origin(max);
+                    scales[i] = I::lifted_exp(maxima[i] - origins[i]);
                     maxima[i] = max;
                 }
                 terms.fill(<T as Term>::ZERO);
                 for k in 0..K {
                     for i in 0..n {
-                        terms[i] = terms[i] + scale::<I, T>(at(r + k, i), maxima[i]);
+                        terms[i] = terms[i] + I::lifted_exp(at(r + k, i) - origins[i]);
                     }
                 }
                 for i in 0..n {
-                    sums[i] += terms[i].wide();
+                    sums[i] = (sums[i] * scales[i].wide() + terms[i].wide()) * T::LOWER;
                 }
             });
+            for i in (0..n).filter(|&i| sums[i].is_nan()) {
+                maxima[i] = (0..rows.count).fold(maxima[i], |max, r| larger(max, at(r, i)));
+            }
             for i in 0..n {
                 let (max, sum) = (maxima[i], sums[i]);
                 // SAFETY: as above.
@@ -113,7 +132,7 @@ impl<T: Float> Accumulator for Exponentials<T> {
 }
 
 impl<T: Float> Exponentials<T> {
-    /// Those of a dense run, while `next` is asked for, and in `to` the exponentials themselves.
+    /// Those of a dense run, while `next` is asked for, and in `to` the exponentials themselves, lifted.
     ///
     /// # Safety
     /// `len` elements may be read at `run`, and written at `to`, which is not the run; `next` may be any address.
@@ -126,7 +145,7 @@ impl<T: Float> Exponentials<T> {
     ) -> Self {
         // SAFETY: the caller's contract.
         let max = unsafe { Extreme::<T, true>::of_run::<I>(run, len, 0.0) }.0;
-        let mut sum = 0.0;
+        let (origin, mut sum) = (origin(max), 0.0);
         let mut terms = [const { MaybeUninit::<T>::uninit() }; PIECE];
         for start in (0..len).step_by(PIECE) {
             let piece = PIECE.min(len - start);
@@ -143,14 +162,20 @@ impl<T: Float> Exponentials<T> {
                     // SAFETY: the caller's contract: `start + i < len`; there is room for a piece of terms.
                     unsafe {
                         let x = run.add(start + i).read_unaligned();
-                        terms.add(i).write_unaligned(scale::<I, T>(x, max));
+                        terms.add(i).write_unaligned(I::lifted_exp(x - origin));
                     }
                 }
             }
             // SAFETY: the terms are a run.
             sum += unsafe { Sum::<T>::of_run::<I>(terms, piece, 0.0) }.0;
         }
+        let sum = sum * T::LOWER;
         Exponentials { max, sum }
+    }
+
+    /// What lifted exponentials of a softmax are multiplied by.
+    pub(crate) fn share(self) -> T {
+        T::narrow(T::LOWER / self.sum)
     }
 
     /// The logarithm of the sum of exponentials.

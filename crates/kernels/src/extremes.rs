@@ -45,7 +45,15 @@ impl<T: Ordered, const MAX: bool> Accumulator for Extreme<T, MAX> {
         // The lanes may hold elements of a group with NaN already: it comes next, and outdoes them.
         let mut best = Self::EMPTY;
         if i > 0 {
-            best.0 = lanes.into_iter().fold(best.0, Self::further);
+            // In halves: one after the other, each would wait for the one before.
+            let mut half = LANES / 2;
+            while half > 0 {
+                for l in 0..half {
+                    lanes[l] = Self::further(lanes[l], lanes[l + half]);
+                }
+                half /= 2;
+            }
+            best.0 = lanes[0];
         }
         if i + LANES > len {
             return (i..len).fold(best, |best, i| best.with(at(i), 0.0));

@@ -359,10 +359,9 @@ unsafe fn softmax<I: Isa, T: Float>(p: Pointers, len: usize, _: &Params) {
     let [y, x, .., next] = rows::<T>(p);
     // SAFETY: the contract of `Loop`, `i < len`, for the whole body.
     unsafe {
-        let sum = Exponentials::<T>::of_row::<I>(x.0, len, next.0, Some(y.0)).sum;
-        let part = T::narrow(1.0 / sum);
+        let share = Exponentials::<T>::of_row::<I>(x.0, len, next.0, Some(y.0)).share();
         for i in 0..len {
-            y.set(i, y.get(i) * part);
+            y.set(i, y.get(i) * share);
         }
     }
 }

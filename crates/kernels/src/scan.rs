@@ -1,6 +1,5 @@
 //! Scans: along a dim, what a reduction gives for each beginning.
 
-use crate::accumulator::Rows;
 use crate::operand::{Block, Staging};
 use crate::par::par_for;
 use crate::reduce::{Accumulators, Out, Reducer, take};
@@ -147,12 +146,7 @@ impl Scan<'_> {
                 // SAFETY: the caller's contract.
                 unsafe {
                     let from = row.load(part, &mut staging, &mut scratch);
-                    let rows = Rows {
-                        first: from,
-                        count: 1,
-                        step: 0,
-                    };
-                    take(fold, accs.ptr(), rows, part.len());
+                    take(fold, accs.ptr(), (from, 1, 0), part.len());
                     for (k, output) in outputs.iter_mut().enumerate() {
                         if let Some((output, (ptr, _))) = output {
                             output.at(ptr.wrapping_offset(at(k + 1)));

@@ -1,6 +1,8 @@
 //! Storages: owners, growth, guards and refusals, at the edges.
 
-use osteon_memory::{MemoryStats, Mode, Origin, Role, Storage, Viewer, hold, map, set_limit, stats};
+use osteon_memory::{
+    MemoryStats, Mode, Origin, Role, Storage, Viewer, hold, map, set_limit, stats,
+};
 use osteon_spec::{DType, Device, Error, Kind, Layout};
 use std::any::Any;
 use std::panic::Location;

@@ -47,23 +47,23 @@ impl View {
         let kind = (dtype, self.device());
         to.write(layout, kind, Reads::Each(&[self]), |out| {
             let backend = backend(self.device());
-            let whole = match op {
-                SoftmaxOp::LogSoftmax => RowOp::LogSoftmax,
-                _ => RowOp::Softmax,
+            let (whole, reduction) = match op {
+                SoftmaxOp::LogSoftmax => (RowOp::LogSoftmax, ReduceOp::LogSoftmax),
+                _ => (RowOp::Softmax, ReduceOp::Softmax),
             };
             if backend.rows(whole, (dtype, 0.0), &[out.into(), self.into()], &dims)? {
                 return Ok(());
             }
             let how = Reduce {
                 to: Target::fresh(to.op),
-                op: ReduceOp::Exponentials,
+                op: reduction,
                 dims: &[dim],
                 keepdim: true,
                 dtype,
                 number: 0.0,
             };
-            let (max, sum) = how.both(self, [accurate(dtype); 2])?;
-            backend.softmax(op, dtype, out, [self.into(), (&max).into(), (&sum).into()])
+            let (max, rest) = how.both(self, [accurate(dtype); 2])?;
+            backend.softmax(op, dtype, out, [self.into(), (&max).into(), (&rest).into()])
         })
     }
 }

@@ -1,10 +1,12 @@
-//! The product of a single row with a matrix, which is read where it is.
+//! The product of a single row with a matrix, which is read where it is: in tiles of columns, or, where the matrix has its
+//! rows in memory one after the other, in parts of these rows, whose sums are added in the end.
 
 use super::list::positions;
 use super::work::Shared;
-use super::{ALIGN, Dims, Typed};
+use super::{ALIGN, Dims, Typed, line};
 use crate::par::{num_threads, par_for};
 use osteon_spec::Plan;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,14 +17,22 @@ const COLS: usize = 2048;
 const UNIT: usize = 64;
 /// Multiplications that are worth a thread.
 const GRAIN: usize = 1 << 16;
+/// Parts that the steps are in, at most, and the least steps of one.
+const PARTS: usize = 16;
+const PART: usize = 256;
+/// Columns of a tile of such a part, bytes of the sums of all parts, and columns that are added up at a time.
+const WIDE: usize = 8192;
+const PARTIAL: usize = 1 << 20;
+const ADDED: usize = 1024;
 
-/// A row times a matrix, cut into tiles of columns.
+/// A row times a matrix, cut into tiles of columns and parts of the steps.
 pub(super) struct RowWork<'a> {
     dims: &'a Dims,
     typed: &'a Typed,
     /// Columns of a tile, and the number of tiles of the batch.
     cols: usize,
     count: usize,
+    parts: usize,
     workers: usize,
 }
 
@@ -39,6 +49,19 @@ impl<'a> RowWork<'a> {
         let (batch, cols, depth) = (dims.batch.numel(), dims.cols.numel(), dims.depth.numel());
         let work = batch.saturating_mul(cols).saturating_mul(depth.max(1));
         let threads = num_threads().min(work.div_ceil(GRAIN)).max(1);
+        let parts = parts(dims, typed);
+        if parts > 1 {
+            let tile = cols.min(WIDE);
+            let count = cols.div_ceil(tile);
+            return RowWork {
+                dims,
+                typed,
+                cols: tile,
+                count,
+                parts,
+                workers: threads.min(count * parts),
+            };
+        }
         let mut tile = cols.clamp(1, COLS);
         let count = |tile: usize| batch * cols.div_ceil(tile);
         while threads > 1 && count(tile) < 2 * threads && tile * depth > GRAIN && tile > UNIT {
@@ -49,11 +72,20 @@ impl<'a> RowWork<'a> {
             typed,
             cols: tile,
             count: count(tile),
+            parts,
             workers: threads.min(count(tile)),
         }
     }
 
-    fn parts(&self) -> Parts {
+    /// The bytes of the sums of all parts.
+    fn partial(&self) -> usize {
+        match self.parts {
+            1 => 0,
+            parts => (parts * self.dims.cols.numel() * self.typed.sum_size).next_multiple_of(ALIGN),
+        }
+    }
+
+    fn shares(&self) -> Parts {
         let depth = self.dims.depth.numel().min(DEPTH);
         let sums = |n: usize| (n * self.typed.sum_size).next_multiple_of(ALIGN);
         let offsets = |n: usize| (n * size_of::<isize>()).next_multiple_of(ALIGN);
@@ -67,32 +99,78 @@ impl<'a> RowWork<'a> {
 
     /// The bytes of scratch for all workers.
     pub(super) fn scratch(&self) -> usize {
-        self.workers * self.parts().total()
+        self.partial() + self.workers * self.shares().total()
     }
 
     /// # Safety
     /// The contract of [`Contraction::run`](super::Contraction::run); there is [`RowWork::scratch`].
     pub(super) unsafe fn run(&self, ptrs: [*mut u8; 3], scratch: *mut u8) {
         let next = AtomicUsize::new(0);
-        let chunk = (self.count / (self.workers * 8).max(1)).max(1);
+        let count = self.count * self.parts;
+        let chunk = (count / (self.workers * 8).max(1)).max(1);
         let shared = Shared((ptrs, scratch));
         par_for(self.workers, 1, |workers| {
             let (ptrs, scratch) = shared.get();
             for number in workers {
-                let own = scratch.wrapping_add(number * self.parts().total());
-                let mut worker = Worker::new(self, own);
+                let own = self.partial() + number * self.shares().total();
+                let mut worker = Worker::new(self, scratch.wrapping_add(own));
                 loop {
                     let start = next.fetch_add(chunk, Ordering::Relaxed);
-                    if start >= self.count {
+                    if start >= count {
                         break;
                     }
-                    for tile in start..self.count.min(start + chunk) {
-                        // SAFETY: the caller's contract; tiles are disjoint, and each worker has its own scratch.
-                        unsafe { worker.tile(tile, ptrs) };
+                    for task in start..count.min(start + chunk) {
+                        // SAFETY: the caller's contract; tiles are disjoint, and so are sums of parts; each worker has its own
+                        // scratch.
+                        unsafe {
+                            match self.parts {
+                                1 => worker.tile(task, ptrs),
+                                _ => worker.part(task, ptrs, scratch),
+                            }
+                        }
                     }
                 }
             }
         });
+        if self.parts > 1 {
+            par_for(self.dims.cols.numel(), ADDED, |range| {
+                let (ptrs, partial) = shared.get();
+                // SAFETY: the caller's contract; the parts are done, and threads have columns of their own.
+                unsafe { self.add_up(range, ptrs[0], partial) };
+            });
+        }
+    }
+
+    /// Writes the sums of all parts, of these columns.
+    ///
+    /// # Safety
+    /// The contract of [`RowWork::run`]; nobody else writes these columns, and the parts are done.
+    unsafe fn add_up(&self, range: Range<usize>, dst: *mut u8, partial: *mut u8) {
+        let mut lists = [[MaybeUninit::uninit(); ADDED]; 2];
+        for start in range.clone().step_by(ADDED) {
+            let some = start..range.end.min(start + ADDED);
+            let lists = lists.each_mut().map(|list| &mut list[..some.len()]);
+            let [to, _] = positions(&self.dims.cols, some, lists);
+            for part in 0..self.parts {
+                let place = part * self.dims.cols.numel() + start;
+                let sums = partial.wrapping_add(place * self.typed.sum_size);
+                // SAFETY: the caller's contract.
+                unsafe { (self.typed.merge)(sums, 0, dst, &[0], to, part > 0) };
+            }
+        }
+    }
+}
+
+/// In how many parts the steps are: only where sums are added in the destination as exactly as elsewhere, and where the columns of
+/// a single matrix follow each other, so that whole rows are read.
+fn parts(dims: &Dims, typed: &Typed) -> usize {
+    let (cols, depth) = (dims.cols.numel(), dims.depth.numel());
+    let lies = line(&dims.cols).is_some_and(|[_, apart]| apart == typed.sum_size as isize);
+    let bytes = cols.saturating_mul(typed.sum_size);
+    if typed.in_place && lies && dims.batch.numel() == 1 && cols > UNIT {
+        PARTS.min(depth / PART).min(PARTIAL / bytes).max(1)
+    } else {
+        1
     }
 }
 
@@ -110,7 +188,7 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(work: &'a RowWork<'a>, scratch: *mut u8) -> Worker<'a> {
-        let parts = work.parts();
+        let parts = work.shares();
         let mut rest = scratch;
         let mut take = |bytes: usize| {
             let part = rest;
@@ -141,29 +219,63 @@ impl<'a> Worker<'a> {
                     *ptr = ptr.wrapping_offset(offsets[k]);
                 }
             });
-        let [dst, from_lhs, from_rhs] = ptrs;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let to = self.sum(tile, 0..dims.depth.numel(), ptrs, self.sums);
+            (typed.merge)(self.sums, 0, ptrs[0], &[0], to, false);
+        }
+    }
+
+    /// A part of the steps of a tile, whose sums are left in the scratch.
+    ///
+    /// # Safety
+    /// As [`Worker::tile`].
+    unsafe fn part(&mut self, task: usize, ptrs: [*mut u8; 3], partial: *mut u8) {
+        let RowWork {
+            dims,
+            typed,
+            parts,
+            cols,
+            ..
+        } = *self.work;
+        let (tile, part) = (task / parts, task % parts);
+        let depth = dims.depth.numel();
+        let bound = |part: usize| part * depth / parts;
+        let place = part * dims.cols.numel() + tile * cols;
+        let sums = partial.wrapping_add(place * typed.sum_size);
+        // SAFETY: the caller's contract: each part has sums of its own.
+        unsafe { self.sum(tile, bound(part)..bound(part + 1), ptrs, sums) };
+    }
+
+    /// Sums these steps of a tile, and gives the positions of its columns in the destination.
+    ///
+    /// # Safety
+    /// As [`Worker::tile`]; there is room for the tile's sums.
+    unsafe fn sum<'b>(
+        &mut self,
+        tile: usize,
+        depth: Range<usize>,
+        [_, from_lhs, from_rhs]: [*mut u8; 3],
+        sums: *mut u8,
+    ) -> &'b [isize] {
+        let RowWork { dims, typed, .. } = *self.work;
         let start = tile * self.work.cols;
         let part = start..dims.cols.numel().min(start + self.work.cols);
         // SAFETY: lists and sums have room for a tile's columns, or for the steps that are done at a time.
         unsafe {
             let cols = listed(&dims.cols, part, self.cols, &mut self.listed[0]);
+            let mut start = depth.start;
             // A sum of nothing is a step of nothing.
-            for start in (0..dims.depth.numel().max(1)).step_by(DEPTH) {
-                let steps = start..dims.depth.numel().min(start + DEPTH);
+            while start < depth.end || start == depth.start {
+                let steps = start..depth.end.min(start + DEPTH);
                 let steps = listed(&dims.depth, steps, self.depth, &mut self.listed[1]);
                 (typed.pack_row)(self.row, from_lhs, steps[0]);
-                let first = start == 0;
-                (typed.row)(
-                    self.sums,
-                    self.row,
-                    from_rhs,
-                    cols[1],
-                    steps[1],
-                    self.column,
-                    first,
-                );
+                let first = start == depth.start;
+                let (row, column) = (self.row, self.column);
+                (typed.row)(sums, row, from_rhs, cols[1], steps[1], column, first);
+                start += DEPTH;
             }
-            (typed.merge)(self.sums, 0, dst, &[0], cols[0], false);
+            cols[0]
         }
     }
 }

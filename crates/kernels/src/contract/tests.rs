@@ -199,6 +199,25 @@ fn operands_that_are_read_where_they_lie() {
     }
 }
 
+#[test]
+fn a_row_against_long_columns_in_parts() {
+    for level in levels() {
+        for sizes in [[1, 1, 70, 1100], [1, 1, 1030, 513], [1, 1, 8300, 520]] {
+            let [_, _, cols, depth] = sizes;
+            // Dense, with other columns between, and results that lie apart.
+            for (apart, pitch) in [(1, cols), (1, cols + 7), (3, cols)] {
+                let strides = [[0, 0, apart, 0], [0, 0, 0, 1], [0, 0, 1, pitch]];
+                check::<f32>(level, (sizes, strides));
+                if cols < 1000 {
+                    check::<f64>(level, (sizes, strides));
+                    check::<Complex<f64>>(level, (sizes, strides));
+                    check::<bf16>(level, (sizes, strides));
+                }
+            }
+        }
+    }
+}
+
 /// A contraction of any dims, sizes with strides in elements, against the sums written out.
 fn check_dims<T: Factor>(
     level: Level,

@@ -10,6 +10,10 @@ pub(crate) trait Coefficients: Sized + 'static {
     const EXP_LOW: Self;
     /// `e^x` is infinite from here on, but half of it is not.
     const EXP_HIGH: Self;
+    /// As many doublings make a normal number of `e^x` down to [`Self::EXP_LOW`].
+    const LIFT: i32;
+    /// As many halvings.
+    const LOWER: f64 = 1.0 / (1u64 << Self::LIFT) as f64;
     /// The logarithm of the largest number.
     const EXP_LIMIT: Self;
     /// `e^-x` is a normal number to here, also half of it.
@@ -70,6 +74,7 @@ pub(crate) trait Coefficients: Sized + 'static {
 impl Coefficients for f32 {
     const EXP_LOW: f32 = -105.0;
     const EXP_HIGH: f32 = 89.0;
+    const LIFT: i32 = 25;
     const EXP_LIMIT: f32 = 88.722_84;
     const EXP_NORMAL: f32 = 86.0;
     const COSH_HIGH: f32 = 89.5;
@@ -204,6 +209,7 @@ impl Coefficients for f32 {
 impl Coefficients for f64 {
     const EXP_LOW: f64 = -746.0;
     const EXP_HIGH: f64 = 710.0;
+    const LIFT: i32 = 54;
     const EXP_LIMIT: f64 = 709.782_712_893_384;
     const EXP_NORMAL: f64 = 707.0;
     const COSH_HIGH: f64 = 710.6;

@@ -4,36 +4,53 @@ use super::{Core, Float, hold, pick};
 
 /// The family of `e^x`.
 pub(crate) trait Exponentials: Core {
-    /// `x + more` (the second much smaller) as `n·ln 2 + r`: the parts `r` and `p` of `e^r = 1 + r + r²·p`, and `n`
-    /// added to a number, which [`Float::power`] makes `2^n` of.
+    /// `x` as `n·ln 2 + r`: `r`, and `n` added to a number, which [`Float::power`] makes `2^n` of.
     #[inline(always)]
-    fn reduced<T: Float>(x: T, more: T, rounder: T) -> (T, T, T) {
+    fn reduced<T: Float>(x: T, rounder: T) -> (T, T) {
         let shifted = Self::fma(x, T::of(std::f64::consts::LOG2_E), rounder);
         let n = shifted - rounder;
-        let r = Self::fma(n, -T::LN2_LOW, Self::fma(n, -T::LN2_HIGH, x)) + more;
-        (r, Self::polynomial(r, T::EXP), shifted)
+        let r = Self::fma(n, -T::LN2_LOW, Self::fma(n, -T::LN2_HIGH, x));
+        (r, shifted)
     }
 
-    /// `e^r - 1` of the parts.
+    /// `e^r - 1` of what is left of a number.
     #[inline(always)]
-    fn above_one<T: Float>(r: T, p: T) -> T {
-        Self::fma(r * r, p, r)
+    fn above_one<T: Float>(r: T) -> T {
+        Self::fma(r * r, Self::polynomial(r, T::EXP), r)
     }
 
     /// `e^(x + more)`, the second being much smaller.
     #[inline(always)]
     fn exp_of_sum<T: Float>(x: T, more: T) -> T {
-        // Beyond, the result is 0 or infinity, by rounding below; a NaN passes.
-        let x = hold(x, T::EXP_LOW, T::EXP_HIGH);
-        let (r, p, shifted) = Self::reduced(x, more, T::ROUNDER + T::of(2.0 * T::BIAS as f64));
-        let (a, b) = T::powers(shifted);
-        (T::of(1.0) + Self::above_one(r, p)) * a * b
+        Self::exp_by(x, |r| r + more)
     }
 
     /// `e^x`, within 1 ulp.
     #[inline(always)]
     fn exp<T: Float>(x: T) -> T {
-        Self::exp_of_sum(x, T::of(0.0))
+        Self::exp_by(x, |r| r)
+    }
+
+    /// `e^x`, with something done to what is left of `x`.
+    #[inline(always)]
+    fn exp_by<T: Float>(x: T, rest: impl Fn(T) -> T) -> T {
+        // Beyond, the result is 0 or infinity, by rounding below; a NaN passes.
+        let x = hold(x, T::EXP_LOW, T::EXP_HIGH);
+        let (r, shifted) = Self::reduced(x, T::ROUNDER + T::of(2.0 * T::BIAS as f64));
+        let (a, b) = T::powers(shifted);
+        (T::of(1.0) + Self::above_one(rest(r))) * a * b
+    }
+
+    /// `e^x` times 2 to the power of [`LIFT`](super::coefficients::Coefficients::LIFT), within 1 ulp, for `x` not above 0: what
+    /// is no normal number without the factor is one with it, and a softmax takes it back when it divides by its sum. That is
+    /// two thirds of the operations of [`exp`](Exponentials::exp).
+    #[inline(always)]
+    fn lifted_exp<T: Float>(x: T) -> T {
+        // Beyond, the result without the factor is 0; a NaN passes.
+        let x = pick(x < T::EXP_LOW, T::EXP_LOW, x);
+        let (r, shifted) = Self::reduced(x, T::ROUNDER + T::of((T::BIAS + T::LIFT) as f64));
+        let (power, p) = (T::power(shifted), Self::short_polynomial(r, T::EXP));
+        Self::fma(power, Self::fma(r * r, p, r), power)
     }
 
     /// `2^x`, within 1.2 ulp.
@@ -88,9 +105,9 @@ pub(crate) trait Exponentials: Core {
     fn half_logistic<T: Float>(x: T) -> T {
         let y = hold(-x, -T::EXP_NORMAL, T::EXP_LIMIT);
         let rounder = T::ROUNDER + T::of(T::BIAS as f64 - 1.0);
-        let (r, p, shifted) = Self::reduced(y, T::of(0.0), rounder);
+        let (r, shifted) = Self::reduced(y, rounder);
         let power = T::power(shifted);
-        let sum = Self::fma(power, Self::above_one(r, p), power + T::of(0.5));
+        let sum = Self::fma(power, Self::above_one(r), power + T::of(0.5));
         pick(x < -T::EXP_LIMIT, T::INFINITY, sum)
     }
 
@@ -133,10 +150,10 @@ pub(crate) trait Exponentials: Core {
         let a = x.abs();
         let a = pick(a > T::COSH_HIGH, T::COSH_HIGH, a);
         let rounder = T::ROUNDER + T::of(T::BIAS as f64 - 2.0);
-        let (r, p, shifted) = Self::reduced(a, T::of(0.0), rounder);
+        let (r, shifted) = Self::reduced(a, rounder);
         // A quarter of e^a, which overflows later than the result.
         let power = T::power(shifted);
-        let quarter = Self::fma(power, Self::above_one(r, p), power);
+        let quarter = Self::fma(power, Self::above_one(r), power);
         let sum = quarter + T::of(0.0625) / quarter;
         sum + sum
     }

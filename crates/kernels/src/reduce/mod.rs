@@ -62,8 +62,10 @@ pub enum ReduceOp {
     LogSumExp,
     /// The same, but that the imaginary part of a complex number is not brought into one turn.
     LogCumSumExp,
-    /// The largest element, and the sum of exponentials of the distances from it.
-    Exponentials,
+    /// The largest element, and what a softmax multiplies the exponentials of the distances from it by.
+    Softmax,
+    /// The largest element, and the logarithm of the sum of these exponentials.
+    LogSoftmax,
 }
 
 /// A reduction, looked up for an operation and a dtype.
@@ -204,9 +206,13 @@ fn fractions(op: ReduceOp, dtype: DType) -> Option<Fold> {
                 ReduceOp::LogSumExp | ReduceOp::LogCumSumExp => {
                     Some(fold!(Exponentials<$T> => $T: |a, _| a.log()))
                 }
-                ReduceOp::Exponentials => Some(fold!(Exponentials<$T> =>
+                ReduceOp::Softmax => Some(fold!(Exponentials<$T> =>
                     $T: |a, _| a.max;
-                    $T: |a, _| <$T>::narrow(a.sum)
+                    $T: |a, _| a.share()
+                )),
+                ReduceOp::LogSoftmax => Some(fold!(Exponentials<$T> =>
+                    $T: |a, _| a.max;
+                    $T: |a, _| <$T>::narrow(a.sum.ln())
                 )),
                 _ => common!($T),
             }

@@ -1,5 +1,6 @@
-//! The order in which accumulators meet the elements, which the shape alone decides: pairs of halves down to short runs, so
-//! that rounding errors stay small and no result depends on the number of threads.
+//! The order in which accumulators meet the elements, which the shape alone decides, so that no result depends on the number
+//! of threads: along a run pairs of halves down to short runs, across rows a few hundred of them at a time, so that rounding
+//! errors stay small.
 
 use super::Reducer;
 use crate::Params;
@@ -12,16 +13,25 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Elements in a block of the reduced dims that is added up without splitting it further.
-const SHORT: usize = 4096;
+const SHORT: usize = 1 << 15;
 
 /// Elements of a dense run among several from which on a call for it costs less than collecting them.
 const LONG: usize = 64;
 
-/// Rows, likewise, where the accumulators of many results grow side by side.
+/// Rows that are taken together where the accumulators of many results grow side by side: many enough that what a call
+/// costs for each result does not count, and few enough that the next part of the same rows is not far in memory.
 const FEW_ROWS: usize = 256;
 
-/// Accumulators that grow side by side: as many as a block has elements.
-const WIDE: usize = 512;
+/// Accumulators that grow side by side on the stack: as many as a block has elements.
+const WIDE: usize = BLOCK;
+
+/// Accumulators that grow side by side in the scratch. Rows that lie below each other are read from their beginning to
+/// their end then, as memory wants it, where parts of them would be pieces far from each other.
+const BAND: usize = 8192;
+
+/// Parts that the rows of a band are in, at most, and how many rows each has at least.
+const PARTS: usize = 16;
+const PART: usize = 512;
 
 /// Elements of a reduced row, at most, from which on rows that follow each other are turned into columns, whose accumulators
 /// grow side by side: a call for each row costs as much as that many elements.
@@ -30,8 +40,11 @@ const SHORT_ROW: usize = 16;
 /// Elements for one thread to begin with, at least.
 const GRAIN: usize = 1 << 15;
 
-/// Accumulators of parts that threads work on, all together.
+/// Accumulators of parts that threads work on, all together, where there are few results.
 const PARTIAL: usize = 2048;
+
+/// Bytes to which accumulators are aligned.
+const ALIGN: usize = 64;
 
 /// Accumulators on the stack.
 #[repr(C, align(64))]
@@ -71,8 +84,19 @@ impl Reducer {
         })
     }
 
+    /// The bytes of scratch that [`Reducer::run`] needs.
+    pub fn scratch(&self, kept: &Plan<3>, reduced: &Plan<1>, own: DType) -> usize {
+        match Split::new(kept, reduced, Way::new(kept, reduced, own)) {
+            Some(split) => split.parts * split.band * self.fold.size + ALIGN,
+            None => 0,
+        }
+    }
+
     /// Reduces elements of dtype `own` at `src`: for each element of `kept` (source, and both
     /// destinations), those of `reduced` from there, in the order of that plan.
+    ///
+    /// # Panics
+    /// When there is less scratch than [`Reducer::scratch`] says.
     ///
     /// # Safety
     /// The walk contract (see the [crate] documentation), of all positions of `kept` and `reduced` together.
@@ -83,31 +107,30 @@ impl Reducer {
         src: *const u8,
         own: DType,
         outs: [Out; 2],
+        scratch: &mut [MaybeUninit<u8>],
     ) {
         let walk = Walk::new(self, kept, reduced, src, own, outs);
         let (results, each) = (kept.numel(), reduced.numel());
-        // Few results of many elements: threads share the elements. Whether they do, and how, is the shape's to say.
-        let parts = if results > 0 && results <= PARTIAL / 2 {
-            (PARTIAL / results)
-                .min(each)
-                .min(results.saturating_mul(each) / GRAIN)
-        } else {
-            0
-        };
-        if parts >= 2 {
-            // SAFETY: the caller's contract.
-            unsafe { walk.in_parts(parts) };
+        if let Some(split) = Split::new(kept, reduced, walk.way) {
+            let needed = split.parts * split.band * self.fold.size + ALIGN;
+            assert!(scratch.len() >= needed, "too little scratch");
+            let base = scratch.as_mut_ptr().cast::<u8>();
+            let accs = Shared(base.wrapping_add(base.align_offset(ALIGN)));
+            walk.for_each_part(0..results, split.band, |band| {
+                // SAFETY: the caller's contract; the scratch holds an accumulator for each of the band in each part.
+                unsafe { walk.in_parts(&band, split.parts, &accs) };
+            });
             return;
         }
         let mut grain = (GRAIN / each.max(1)).max(1);
-        if walk.is_across && !walk.is_turned {
+        if walk.way == Way::Across {
             // Each result is made by one thread, whatever they share: few pieces of long rows suit the memory.
             grain = grain.max((results / (2 * num_threads())).clamp(64, WIDE));
         }
         par_for(results, grain, |range| {
             let walk = &walk;
             let mut accs = Accumulators::<WIDE>::NEW;
-            walk.for_each_part(range, |part| {
+            walk.for_each_part(range, WIDE, |part| {
                 // SAFETY: the caller's contract; threads have results of their own.
                 unsafe {
                     walk.accumulate(&part, 0..each, accs.ptr());
@@ -115,6 +138,62 @@ impl Reducer {
                 }
             });
         });
+    }
+}
+
+/// How accumulators meet the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// One takes all its elements.
+    Along,
+    /// Those of neighbouring results grow side by side.
+    Across,
+    /// They do because rows are turned into columns first.
+    Turned,
+}
+
+impl Way {
+    fn new(kept: &Plan<3>, reduced: &Plan<1>, own: DType) -> Way {
+        let (inner, row) = (reduced.inner(), kept.inner());
+        let is_across = row.size >= 4
+            && reduced.numel() > 1
+            && row.strides[0].unsigned_abs() < inner.strides[0].unsigned_abs();
+        let is_turned = (2..=SHORT_ROW).contains(&reduced.numel())
+            && reduced.dims().len() == 1
+            && inner.strides[0] == own.size() as isize
+            && row.size >= LONG
+            && row.strides[0] > 0;
+        match (is_across, is_turned) {
+            (true, _) => Way::Across,
+            (_, true) => Way::Turned,
+            _ => Way::Along,
+        }
+    }
+}
+
+/// How threads share the elements of each result, which the shape alone decides.
+struct Split {
+    /// Parts of the elements.
+    parts: usize,
+    /// Results that are made together, at most.
+    band: usize,
+}
+
+impl Split {
+    /// None where each result is better made by one thread.
+    fn new(kept: &Plan<3>, reduced: &Plan<1>, way: Way) -> Option<Split> {
+        let (results, each) = (kept.numel(), reduced.numel());
+        let (parts, band) = if results == 0 {
+            return None;
+        } else if results <= PARTIAL / 2 {
+            let work = results.saturating_mul(each) / GRAIN;
+            ((PARTIAL / results).min(each).min(work), results)
+        } else if way == Way::Across && kept.inner().size > WIDE {
+            ((each / PART).min(PARTS), kept.inner().size.min(BAND))
+        } else {
+            return None;
+        };
+        (parts >= 2).then_some(Split { parts, band })
     }
 }
 
@@ -151,10 +230,7 @@ struct Walk<'a> {
     reduced: &'a Plan<1>,
     src: *const u8,
     own: DType,
-    /// The accumulators of neighbouring results grow side by side.
-    is_across: bool,
-    /// They do because rows are turned into columns first.
-    is_turned: bool,
+    way: Way,
     /// The reduced elements are dense runs of the loops' dtype, long enough for a call each.
     has_runs: bool,
     outputs: [Option<Output>; 2],
@@ -173,26 +249,15 @@ impl<'a> Walk<'a> {
         outs: [Out; 2],
     ) -> Walk<'a> {
         let [first, second] = outs;
-        let (inner, row) = (reduced.inner(), kept.inner());
-        let is_across = row.size >= 4
-            && reduced.numel() > 1
-            && row.strides[0].unsigned_abs() < inner.strides[0].unsigned_abs();
+        let inner = reduced.inner();
         let form = reducer.input(src, reduced.clone(), own);
-        let width = own.size() as isize;
-        let is_turned = !is_across
-            && (2..=SHORT_ROW).contains(&reduced.numel())
-            && reduced.dims().len() == 1
-            && inner.strides[0] == width
-            && row.size >= LONG
-            && row.strides[0] > 0;
         Walk {
             reducer,
             kept,
             reduced,
             src,
             own,
-            is_across: is_across || is_turned,
-            is_turned,
+            way: Way::new(kept, reduced, own),
             has_runs: form
                 .in_loop_form(&(0..inner.size.min(reduced.numel())))
                 .is_some()
@@ -204,13 +269,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Parts of this range of results, [`WIDE`] at most: where long rows of results end, so do parts, so that each is one run.
-    fn for_each_part(&self, range: Range<usize>, mut f: impl FnMut(Range<usize>)) {
+    /// Parts of this range of results of so many at most: where long rows of results end, so do parts, so that each is one run.
+    fn for_each_part(&self, range: Range<usize>, most: usize, mut f: impl FnMut(Range<usize>)) {
         let row = self.kept.inner().size;
         let mut start = range.start;
         while start < range.end {
-            let mut end = range.end.min(start + WIDE);
-            if self.is_across && row >= LONG {
+            let mut end = range.end.min(start + most);
+            if self.way != Way::Along && row >= LONG {
                 end = end.min(start + row - start % row);
             }
             f(start..end);
@@ -218,7 +283,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Accumulates this part of the elements for this part of the results, [`WIDE`] at most, into
+    /// Accumulates this part of the elements for this part of the results, which is one of [`Walk::for_each_part`], into
     /// accumulators, whatever they are.
     ///
     /// # Safety
@@ -230,11 +295,11 @@ impl<'a> Walk<'a> {
             (fold.clear)([accs], part.len(), &fold.params);
             let mut block = Block::NEW;
             let mut staging = Staging::new(&mut block);
-            if self.is_across {
+            if self.way != Way::Along {
                 let mut row = self
                     .reducer
                     .input(self.src, self.kept.select([0]), self.own);
-                if self.is_turned {
+                if self.way == Way::Turned {
                     return self.turned(&row, part, elements, accs, &mut staging);
                 }
                 return self.across(&mut row, part, elements, accs, &mut staging);
@@ -324,30 +389,49 @@ impl<'a> Walk<'a> {
         let fold = &self.reducer.fold;
         // SAFETY: for the whole body: the caller's contract.
         unsafe {
-            if elements.len() > FEW_ROWS {
-                let half = (elements.len() / 2).next_multiple_of(FEW_ROWS);
-                let middle = elements.start + half.min(elements.len() - 1);
-                let mut later = Accumulators::<WIDE>::NEW;
-                (fold.clear)([later.ptr()], part.len(), &fold.params);
-                self.across(row, part, elements.start..middle, accs, staging);
-                self.across(row, part, middle..elements.end, later.ptr(), staging);
-                return (fold.join)([accs, later.ptr()], part.len(), &fold.params);
-            }
             row.ptr = self.src.cast_mut();
             if let Some(base) = row.in_loop_form(part) {
                 return self
                     .reduced
                     .for_each_run_in(elements, |[offset], count, [step]| {
                         let first = base.wrapping_offset(offset).cast_const();
-                        take(fold, accs, Rows { first, count, step }, part.len());
+                        for start in (0..count).step_by(FEW_ROWS) {
+                            let first = first.wrapping_offset(start as isize * step);
+                            let count = FEW_ROWS.min(count - start);
+                            take(fold, accs, (first, count, step), part.len());
+                        }
                     });
             }
-            // As many rows as a few blocks hold are converted before the accumulators meet them.
-            let mut scratch = Block::NEW;
-            let mut rows = [Block::NEW; 4];
-            let bytes = part.len() * fold.input.size();
-            let first = rows.as_mut_ptr().cast::<u8>();
-            let (mut count, step) = (0, bytes as isize);
+            for start in part.clone().step_by(BLOCK) {
+                let some = start..part.end.min(start + BLOCK);
+                let accs = accs.wrapping_add((start - part.start) * fold.size);
+                self.across_blocks(row, &some, elements.clone(), accs, staging);
+            }
+        }
+    }
+
+    /// The same of rows that are not as the loops take them, of [`BLOCK`] results at most.
+    ///
+    /// # Safety
+    /// As [`Walk::accumulate`].
+    #[inline(never)]
+    unsafe fn across_blocks(
+        &self,
+        row: &mut Operand,
+        part: &Range<usize>,
+        elements: Range<usize>,
+        accs: *mut u8,
+        staging: &mut Staging<'_>,
+    ) {
+        let fold = &self.reducer.fold;
+        // As many rows as a few blocks hold are converted before the accumulators meet them.
+        let mut scratch = Block::NEW;
+        let mut rows = [Block::NEW; 4];
+        let bytes = part.len() * fold.input.size();
+        let first = rows.as_mut_ptr().cast::<u8>();
+        let (mut count, step) = (0, bytes as isize);
+        // SAFETY: for the whole body: the caller's contract.
+        unsafe {
             self.reduced
                 .for_each_run_in(elements, |[offset], len, [stride]| {
                     for i in 0..len as isize {
@@ -358,13 +442,13 @@ impl<'a> Walk<'a> {
                             .copy_from_nonoverlapping(from, bytes);
                         count += 1;
                         if (count + 1) * bytes > size_of_val(&rows) {
-                            take(fold, accs, Rows { first, count, step }, part.len());
+                            take(fold, accs, (first, count, step), part.len());
                             count = 0;
                         }
                     }
                 });
             if count > 0 {
-                take(fold, accs, Rows { first, count, step }, part.len());
+                take(fold, accs, (first, count, step), part.len());
             }
         }
     }
@@ -409,7 +493,7 @@ impl<'a> Walk<'a> {
                     false => (turned, own as isize),
                 };
                 let first = first.cast_const();
-                take(fold, accs, Rows { first, count, step }, len);
+                take(fold, accs, (first, count, step), len);
             }
         }
     }
@@ -425,53 +509,58 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reduces with the elements in parts, which threads share.
+    /// Makes the results of a band with their elements in parts, which threads share.
     ///
     /// # Safety
-    /// The contract of [`Reducer::run`]; [`PARTIAL`] holds an accumulator for each result in each part.
-    unsafe fn in_parts(&self, parts: usize) {
-        let fold = &self.reducer.fold;
-        let (results, elements) = (self.kept.numel(), self.reduced.numel());
-        let mut partial = Accumulators::<PARTIAL>::NEW;
-        let base = Shared(partial.ptr());
+    /// The contract of [`Reducer::run`]; there is room for an accumulator for each result in each part.
+    unsafe fn in_parts(&self, band: &Range<usize>, parts: usize, accs: &Shared) {
+        let (fold, elements) = (&self.reducer.fold, self.reduced.numel());
         let at = |part: usize, result: usize| {
-            let base = &base;
-            base.0.wrapping_add((part * results + result) * fold.size)
+            let place = part * band.len() + result - band.start;
+            accs.0.wrapping_add(place * fold.size)
         };
         let bound = |part: usize| part * (elements / parts) + part.min(elements % parts);
         par_for(parts, 1, |range| {
             for part in range {
-                self.for_each_part(0..results, |these| {
-                    let accs = at(part, these.start);
-                    // SAFETY: the caller's contract; each part has accumulators of its own.
-                    unsafe { self.accumulate(&these, bound(part)..bound(part + 1), accs) };
-                });
+                // SAFETY: the caller's contract; each part has accumulators of its own.
+                unsafe {
+                    self.accumulate(band, bound(part)..bound(part + 1), at(part, band.start))
+                };
             }
         });
         // Neighbours join, then pairs of neighbours, and so on.
-        let mut step = 1;
-        while step < parts {
-            for part in (0..parts - step).step_by(2 * step) {
-                // SAFETY: both are within `partial`.
-                unsafe { (fold.join)([at(part, 0), at(part + step, 0)], results, &fold.params) };
+        par_for(band.len(), WIDE, |range| {
+            for start in range.clone().step_by(WIDE) {
+                let some = band.start + start..band.start + range.end.min(start + WIDE);
+                let mut step = 1;
+                while step < parts {
+                    for part in (0..parts - step).step_by(2 * step) {
+                        let pair = [part, part + step].map(|part| at(part, some.start));
+                        // SAFETY: the parts have accumulators for these results, which are this thread's.
+                        unsafe { (fold.join)(pair, some.len(), &fold.params) };
+                    }
+                    step *= 2;
+                }
+                // SAFETY: the caller's contract.
+                unsafe { self.finish(&some, at(0, some.start)) };
             }
-            step *= 2;
-        }
-        for start in (0..results).step_by(WIDE) {
-            let these = start..results.min(start + WIDE);
-            // SAFETY: the caller's contract.
-            unsafe { self.finish(&these, at(0, start)) };
-        }
+        });
     }
 }
 
-/// Each of `len` accumulators takes its column in.
+/// Each of `len` accumulators takes its column of so many rows in, which begin at a pointer and are so many bytes apart.
 ///
 /// # Safety
 /// `len` accumulators lie at `accs`, aligned, and as many elements in each row.
 #[inline(always)]
-pub(crate) unsafe fn take(fold: &Fold, accs: *mut u8, mut rows: Rows, len: usize) {
-    if rows.count > 0 {
+pub(crate) unsafe fn take(
+    fold: &Fold,
+    accs: *mut u8,
+    (first, count, step): (*const u8, usize, isize),
+    len: usize,
+) {
+    if count > 0 {
+        let mut rows = Rows::new(first, count, step, len, fold.input.size());
         let rows = std::ptr::from_mut(&mut rows).cast();
         // SAFETY: the caller's contract.
         unsafe { (fold.across)([accs, rows], len, &fold.params) };

@@ -1,5 +1,6 @@
 //! Reductions and scans.
 
+use super::scratch::with_scratch;
 use super::undefined;
 use crate::View;
 use crate::reduce::Reduction;
@@ -71,25 +72,22 @@ fn offsets(dst: [Option<&View>; 2], src: &View) -> [isize; 3] {
 /// See [`Backend::reduce`](crate::backend::Backend::reduce).
 pub(super) fn reduce(how: &Reduction<'_>, dst: [Option<&View>; 2], src: &View) -> Result<()> {
     let reducer = reducer(how)?;
-    let _held = held(dst, src)?;
     let [kept, reduced] = walks(how, dst, src);
     let reduced = reduced.plan([0; 3]).select([0]);
     // Places are counted in row-major order.
     let in_order = matches!(how.op, ReduceOp::Max | ReduceOp::Min);
     let reduced = if in_order { reduced } else { reduced.sorted() };
     let kept = kept.plan(offsets(dst, src)).sorted();
-    // SAFETY: the walk contract, as in `run`: the walks are made of the views' own dims, and a destination is
-    // fresh or apart from the source.
-    unsafe {
-        reducer.run(
-            &kept,
-            &reduced,
-            src.storage().data_ptr(),
-            src.dtype(),
-            outs(dst),
-        )
-    };
-    Ok(())
+    let (own, device) = (src.dtype(), src.device());
+    let bytes = reducer.scratch(&kept, &reduced, own);
+    with_scratch(bytes, &device, "scratch of a reduction", |scratch| {
+        let _held = held(dst, src)?;
+        let from = src.storage().data_ptr();
+        // SAFETY: the walk contract, as in `run`: the walks are made of the views' own dims, and a destination is
+        // fresh or apart from the source.
+        unsafe { reducer.run(&kept, &reduced, from, own, outs(dst), scratch) };
+        Ok(())
+    })
 }
 
 /// See [`Backend::scan`](crate::backend::Backend::scan).
