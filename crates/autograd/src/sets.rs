@@ -218,15 +218,25 @@ impl Tensor {
             ));
         }
         let numbers = self.to(DType::I64)?;
-        let values = numbers.to_vec::<i64>()?;
-        if let Some(negative) = values.iter().find(|n| **n < 0) {
-            return error(format!("numbers must not be negative, got {negative}"));
-        }
-        let most = values
+        let read = numbers.read::<i64>()?;
+        let copied;
+        let values = match read.as_slice() {
+            Some(values) => values,
+            None => {
+                copied = numbers.to_vec::<i64>()?;
+                &copied
+            }
+        };
+        let (least, most) = values
             .iter()
-            .max()
-            .map_or(0, |&n| (n as usize).saturating_add(1));
-        let (size, device) = ([most.max(minlength)], self.device());
+            .fold((0, -1), |(least, most), &n| (n.min(least), n.max(most)));
+        if least < 0 {
+            return error(format!("numbers must not be negative, got {least}"));
+        }
+        let size = [usize::try_from(most)
+            .map_or(0, |n| n.saturating_add(1))
+            .max(minlength)];
+        let device = self.device();
         let Some(weights) = weights.filter(|_| !values.is_empty()) else {
             // Of nothing the counts are whole, weights or not.
             let bins = Tensor::zeros(size, DType::I64, &device)?;
@@ -237,6 +247,7 @@ impl Tensor {
             drop(counts);
             return Ok(bins);
         };
+        drop(read);
         // Counts have no derivative, weighted or not.
         let weights = match weights.dtype() {
             DType::F32 => weights.detach()?,

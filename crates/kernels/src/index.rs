@@ -1,7 +1,7 @@
 //! Addresses by index tensors: what gathers and scatters share.
 
 use crate::operand::{BLOCK, Block, Operand, Staging};
-use crate::par::par_for;
+use crate::par::{num_threads, par_for};
 use crate::simd::vectorized;
 use osteon_spec::{DType, Layout, Plan};
 use std::ops::Range;
@@ -164,15 +164,29 @@ impl Run {
     /// # Safety
     /// The indices may be read, and are in range.
     #[inline(always)]
-    pub(crate) unsafe fn for_each(&self, mut f: impl FnMut(isize, isize)) {
+    pub(crate) unsafe fn for_each(&self, f: impl FnMut(isize, isize)) {
+        const DENSE: isize = size_of::<i64>() as isize;
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.index_step {
+                DENSE => self.in_steps(DENSE, f),
+                step => self.in_steps(step, f),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Run::for_each`].
+    #[inline(always)]
+    unsafe fn in_steps(&self, index_step: isize, mut f: impl FnMut(isize, isize)) {
         let &Run {
             at,
             steps,
             len,
             indices,
-            index_step,
             size,
             stride,
+            ..
         } = self;
         for i in 0..len as isize {
             // SAFETY: the caller's contract.
@@ -233,10 +247,20 @@ impl Indexed<'_> {
                 unsafe { self.runs(side, range, |run| f(run, 0..elements)) };
             });
         } else {
-            par_for(elements, (GRAIN / positions).max(MANY), |range| {
-                // SAFETY: the caller's contract.
-                unsafe { self.runs(side, 0..positions, |run| f(run, range.clone())) };
-            });
+            // Of rows, pieces as long as may be: each is an access of its own.
+            let share = if rows {
+                elements.div_ceil(num_threads())
+            } else {
+                MANY
+            };
+            par_for(
+                elements,
+                (GRAIN / positions).max(MANY).max(share),
+                |range| {
+                    // SAFETY: the caller's contract.
+                    unsafe { self.runs(side, 0..positions, |run| f(run, range.clone())) };
+                },
+            );
         }
     }
 

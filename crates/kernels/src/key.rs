@@ -1,6 +1,8 @@
 //! Elements as integers in the same order, so that what compares need not know a dtype.
 
 use crate::element::{Bool, Element};
+use crate::par::par_slices;
+use crate::simd::vectorized;
 use half::{bf16, f16};
 use osteon_spec::{DType, Plan};
 
@@ -68,11 +70,15 @@ pub(crate) type Keys = unsafe fn(*const u8, isize, &mut [u64]);
 /// As [`Keys`].
 unsafe fn keys_of<T: Key>(at: *const u8, step: isize, keys: &mut [u64]) {
     if step == size_of::<T>() as isize {
-        for (i, key) in keys.iter_mut().enumerate() {
-            // SAFETY: the caller's contract.
-            *key = unsafe { at.cast::<T>().add(i).read_unaligned() }.key();
-        }
-        return;
+        return vectorized(
+            #[inline(always)]
+            || {
+                for (i, key) in keys.iter_mut().enumerate() {
+                    // SAFETY: the caller's contract.
+                    *key = unsafe { at.cast::<T>().add(i).read_unaligned() }.key();
+                }
+            },
+        );
     }
     for (i, key) in keys.iter_mut().enumerate() {
         // SAFETY: the caller's contract.
@@ -94,6 +100,14 @@ pub(crate) fn keys(dtype: DType) -> Option<Keys> {
         .or_else(|| crate::with_element!(float: dtype, T => keys_of::<T> as Keys))
 }
 
+/// Elements for one thread to begin with, at least.
+const GRAIN: usize = 1 << 14;
+
+struct Source(*const u8);
+
+// SAFETY: nobody writes what is read.
+unsafe impl Sync for Source {}
+
 /// Writes an integer for each element, in row-major order, that compares with the others as the elements do: NaN above
 /// all ([`key_of_nan`]), both zeros equal. False, and nothing is written, for a dtype without an order.
 /// The plan is in row-major order ([`Plan::row_major`]).
@@ -107,11 +121,14 @@ pub unsafe fn order_keys(plan: &Plan<1>, ptr: *const u8, dtype: DType, out: &mut
     let Some(keys) = keys(dtype) else {
         return false;
     };
-    let mut done = 0;
-    plan.for_each_run(|[at], len, [step]| {
-        // SAFETY: a run of the plan.
-        unsafe { keys(ptr.offset(at), step, &mut out[done..done + len]) };
-        done += len;
+    let from = Source(ptr);
+    par_slices(&mut out[..plan.numel()], GRAIN, |start, out| {
+        let (from, mut done) = (&from, 0);
+        plan.for_each_run_in(start..start + out.len(), |[at], len, [step]| {
+            // SAFETY: a run of the plan.
+            unsafe { keys(from.0.offset(at), step, &mut out[done..done + len]) };
+            done += len;
+        });
     });
     true
 }

@@ -2,6 +2,7 @@
 
 use crate::operand::{BLOCK, Block, Operand, Staging};
 use crate::par::par_for;
+use crate::simd::vectorized;
 use osteon_spec::{DType, Plan};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -59,11 +60,58 @@ fn for_each_set(truth: impl Iterator<Item = bool>, mut f: impl FnMut(usize)) {
     places[..n].iter().for_each(|&i| f(i as usize));
 }
 
+/// How many elements of this range are true.
+///
+/// # Safety
+/// The walk contract.
+unsafe fn count_true(plan: &Plan<1>, ptr: *const u8, dtype: DType, range: Range<usize>) -> usize {
+    let mut count = 0;
+    if dtype.size() > 1 || dtype.is_float() {
+        // SAFETY: the caller's contract.
+        unsafe {
+            for_each_block(plan, ptr, dtype, range, |_, truth| {
+                count += nonzero_bytes(truth)
+            });
+        }
+        return count;
+    }
+    plan.for_each_run_in(range, |[at], len, [step]| {
+        // SAFETY: a run of the plan.
+        let first = unsafe { ptr.offset(at) };
+        count += match step {
+            // SAFETY: the same: its bytes are neighbours.
+            1 => nonzero_bytes(unsafe { std::slice::from_raw_parts(first, len) }),
+            // SAFETY: the same.
+            0 => len * usize::from(unsafe { *first } != 0),
+            _ => (0..len as isize)
+                // SAFETY: the same.
+                .filter(|i| unsafe { *first.offset(i * step) } != 0)
+                .count(),
+        };
+    });
+    count
+}
+
+/// The number of bytes that are not zero.
+fn nonzero_bytes(bytes: &[u8]) -> usize {
+    vectorized(
+        #[inline(always)]
+        || {
+            // A block's sum fits 16 bits, which keeps the loop in vectors.
+            let count = |block: &[u8]| block.iter().map(|&b| u16::from(b != 0)).sum::<u16>();
+            bytes
+                .chunks(BLOCK)
+                .map(|block| usize::from(count(block)))
+                .sum()
+        },
+    )
+}
+
 /// How many elements of an operand are true, in all and before each part of its walk.
 struct Counts {
-    before: [usize; PARTS],
+    /// Before each part, and at last in all.
+    before: [usize; PARTS + 1],
     part: usize,
-    total: usize,
 }
 
 /// What is counted and moved through pointers, by several threads.
@@ -82,35 +130,30 @@ impl Counts {
         par_for(plan.numel().div_ceil(part), 1, |parts| {
             let ptr = &ptr;
             for p in parts {
-                let mut count = 0;
+                let range = p * part..plan.numel().min((p + 1) * part);
                 // SAFETY: the caller's contract.
-                unsafe {
-                    let range = p * part..plan.numel().min((p + 1) * part);
-                    for_each_block(plan, ptr.0, dtype, range, |_, truth| {
-                        // A block's sum fits 16 bits, which keeps the loop in vectors.
-                        count += truth.iter().map(|&t| t as u16).sum::<u16>() as usize;
-                    });
-                }
+                let count = unsafe { count_true(plan, ptr.0, dtype, range) };
                 counts[p].store(count, Ordering::Relaxed);
             }
         });
-        let mut total = 0;
-        let before = counts.map(|count| {
-            let before = total;
-            total += count.into_inner();
-            before
-        });
-        Counts {
-            before,
-            part,
-            total,
+        let mut before = [0; PARTS + 1];
+        for (p, count) in counts.into_iter().enumerate() {
+            before[p + 1] = before[p] + count.into_inner();
         }
+        Counts { before, part }
     }
 
-    /// Calls `f` with each part of a walk, and how many elements are true before it.
+    fn total(&self) -> usize {
+        self.before[PARTS]
+    }
+
+    /// Calls `f` with each part of a walk in which any element is true, and how many are before it.
     fn for_each_part(&self, numel: usize, f: impl Fn(Range<usize>, usize) + Sync) {
+        if self.total() == 0 {
+            return;
+        }
         par_for(numel.div_ceil(self.part), 1, |parts| {
-            for p in parts {
+            for p in parts.filter(|&p| self.before[p + 1] > self.before[p]) {
                 f(
                     p * self.part..numel.min((p + 1) * self.part),
                     self.before[p],
@@ -126,7 +169,7 @@ impl Counts {
 /// The walk contract (see the [crate] documentation).
 pub unsafe fn count_nonzero(plan: &Plan<1>, ptr: *const u8, dtype: DType) -> usize {
     // SAFETY: the caller's contract.
-    unsafe { Counts::new(plan, ptr, dtype) }.total
+    unsafe { Counts::new(plan, ptr, dtype) }.total()
 }
 
 /// Writes the coordinates of every element that is not zero, in row-major order of `shape`:
@@ -146,7 +189,7 @@ pub unsafe fn nonzero(
 ) -> bool {
     // SAFETY: the caller's contract.
     let counts = unsafe { Counts::new(plan, ptr, dtype) };
-    if counts.total != rows {
+    if counts.total() != rows {
         return false;
     }
     let ptrs = Shared((ptr, out));
@@ -249,7 +292,7 @@ impl Masked<'_> {
     unsafe fn run(self, width: usize, fits: impl Fn(usize) -> bool, select: bool) -> bool {
         // SAFETY: the caller's contract.
         let counts = unsafe { Counts::new(&self.plan.select([1]), self.mask, DType::Bool) };
-        if !fits(counts.total) {
+        if !fits(counts.total()) {
             return false;
         }
         let me = Shared(self);

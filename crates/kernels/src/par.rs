@@ -112,6 +112,23 @@ pub fn par_for(total: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
         .par_for(num_threads(), total, grain, &body);
 }
 
+/// Calls `f` with slices that together are all of this one, and where each begins, on several threads.
+pub fn par_slices<T: Send>(all: &mut [T], grain: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    let to = Destination(all.as_mut_ptr());
+    par_for(all.len(), grain, |range| {
+        let to = &to;
+        // SAFETY: the ranges of a loop are disjoint and within the slice.
+        let part = unsafe { std::slice::from_raw_parts_mut(to.0.add(range.start), range.len()) };
+        f(range.start, part);
+    });
+}
+
+/// Where several threads write.
+pub(crate) struct Destination<T>(pub(crate) *mut T);
+
+// SAFETY: threads write disjoint elements.
+unsafe impl<T: Send> Sync for Destination<T> {}
+
 /// The threads behind [`par_for`], apart from the process's one instance so that it can be tested.
 ///
 /// Invariants:

@@ -4,7 +4,7 @@
 use crate::convert::Convert;
 use crate::math::{Circulars, Logarithms};
 use crate::par::par_for;
-use crate::simd::{Isa, Task, vectorized_task};
+use crate::simd::{Isa, Task, vectorized, vectorized_task};
 use crate::with_element;
 use osteon_spec::{DType, Plan};
 use std::marker::PhantomData;
@@ -59,14 +59,35 @@ impl Random {
         }
         [c[0] | (c[1] << 32), c[2] | (c[3] << 32)]
     }
+}
 
-    /// A number below `n`, evenly: the high half of a product, whose bias is below `n / 2^64`.
-    pub fn below(&self, i: u64, n: u64) -> u64 {
-        below(self.bits(i)[0], n)
+/// The numbers `0..n` in random order, by Fisher and Yates's shuffle: number `i` is changed for one of those before it, or
+/// itself, that the `i`th bits of a draw say.
+pub fn shuffled(numbers: &mut [i64], how: &Random) {
+    (0..)
+        .zip(numbers.iter_mut())
+        .for_each(|(i, number)| *number = i);
+    let mut others = [0; BITS];
+    for start in (0..numbers.len()).step_by(BITS).rev() {
+        let part = BITS.min(numbers.len() - start);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (i, other) in (start as u64..).zip(&mut others) {
+                    *other = how.bits(i)[0];
+                }
+            },
+        );
+        for i in (start..start + part).rev() {
+            numbers.swap(i, below(others[i - start], i as u64 + 1) as usize);
+        }
     }
 }
 
-/// Random bits as a number below `n`, evenly: the high half of a product.
+/// Elements that are drawn at a time, each step in a loop of its own: together they would not become vectors.
+const BITS: usize = 64;
+
+/// Random bits as a number below `n`, evenly: the high half of a product, whose bias is below `n / 2^64`.
 #[inline(always)]
 fn below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
@@ -159,8 +180,6 @@ impl<T: Convert> Run<'_, T> {
     /// Writes a function of each element's bits.
     #[inline(always)]
     fn each<N: Copy + Default>(&self, number: impl Fn([u64; 2]) -> N, convert: impl Fn(N) -> T) {
-        /// Elements that are made at a time, each step in a loop of its own: together they would not become vectors.
-        const BITS: usize = 64;
         let mut bits = [[0; 2]; BITS];
         for start in (0..self.len).step_by(BITS) {
             let part = BITS.min(self.len - start);

@@ -1,11 +1,12 @@
 //! Order along a dim: sorting, and what needs only a part of it.
 //!
 //! Elements become integers ([`crate::order_keys`]) with their index below: one sort for all dtypes, which is
-//! stable because no two are equal.
+//! stable because no two are equal. Whole lanes are sorted digit by digit.
 
 use crate::key::{Keys, key_of_nan, keys};
-use crate::par::par_for;
-use crate::runs::move_run;
+use crate::par::{num_threads, par_for, par_slices};
+use crate::radix::order;
+use crate::simd::vectorized;
 use osteon_spec::{DType, Plan};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,18 @@ const GRAIN: usize = 1 << 13;
 
 /// Keys that are made at a time.
 const PIECE: usize = 512;
+
+/// Keys that are compared with a bound at a time.
+const FEW: usize = 32;
+
+/// Elements beside those that are wanted which are put down before the others are dropped, at least.
+const MORE: usize = 64;
+
+/// Elements of lanes that threads sort together, at least, where there are fewer lanes than threads.
+const LONG: usize = 1 << 15;
+
+/// Elements of lanes that are sorted digit by digit, at least.
+const SHORT: usize = 32;
 
 /// What is wanted of each lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +59,34 @@ pub struct Lanes {
     pub len: usize,
 }
 
+impl Lanes {
+    /// How many words [`sort`] needs to sort lanes one after the other, each on all threads; none where it does not.
+    pub fn words(&self, pick: &Pick) -> usize {
+        if pick.is_of_all(self.len)
+            && self.len >= LONG
+            && (self.starts.numel() == 1 || self.starts.numel() < num_threads())
+        {
+            self.len.saturating_mul(LISTS)
+        } else {
+            0
+        }
+    }
+}
+
+/// Lists of words that the order of a lane takes: keys, places, and others.
+const LISTS: usize = 3;
+
+impl Pick {
+    /// Whether most elements of a lane, and of one that is long enough to be worth it, have to be in order.
+    fn is_of_all(&self, len: usize) -> bool {
+        match self {
+            Pick::Ranks { ranks, .. } => len >= SHORT && ranks.len() > len / 2,
+            Pick::Mode => true,
+            Pick::Median | Pick::NanMedian => false,
+        }
+    }
+}
+
 /// Why a call did nothing, or not all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSorted {
@@ -55,7 +96,8 @@ pub enum NotSorted {
     NoMemory,
 }
 
-/// Writes the elements that are asked for, and their places in their lane (as `int64`).
+/// Writes the elements that are asked for, and their places in their lane (as `int64`). There are as many `words` as
+/// [`Lanes::words`] says.
 ///
 /// # Errors
 /// [`NotSorted`]; without memory some results may have been written.
@@ -68,6 +110,7 @@ pub unsafe fn sort(
     lanes: &Lanes,
     [values, indices, src]: [*mut u8; 3],
     dtype: DType,
+    words: &mut [u64],
 ) -> Result<(), NotSorted> {
     let keys = keys(dtype).ok_or(NotSorted::NoOrder)?;
     let sorter = Sorter {
@@ -79,6 +122,12 @@ pub unsafe fn sort(
         keys,
         dtype,
     };
+    if !words.is_empty() {
+        // SAFETY: the caller's contract.
+        unsafe { sorter.run_all(0..lanes.starts.numel(), words) };
+        return Ok(());
+    }
+    let is_of_all = pick.is_of_all(lanes.len);
     let failed = AtomicBool::new(false);
     par_for(
         lanes.starts.numel(),
@@ -89,7 +138,11 @@ pub unsafe fn sort(
             let narrow = dtype.size() <= 4 && u32::try_from(lanes.len).is_ok();
             // SAFETY: the caller's contract.
             let done = unsafe {
-                if narrow {
+                if is_of_all {
+                    sorter
+                        .own_words()
+                        .map(|mut words| sorter.run_all(range, &mut words))
+                } else if narrow {
                     sorter.run::<u64>(range)
                 } else {
                     sorter.run::<u128>(range)
@@ -108,7 +161,7 @@ pub unsafe fn sort(
 }
 
 /// A key with an index below it.
-trait Packed: Copy + Ord {
+trait Packed: Copy + Ord + Send + Sync {
     const MOST: Self;
     fn pack(key: u64, index: usize) -> Self;
     fn key(self) -> u64;
@@ -170,13 +223,68 @@ impl Sorter<'_> {
                     // SAFETY: the elements of a lane, and its results.
                     unsafe {
                         self.pack(self.src.offset(s), &mut keys, &mut packed, room);
-                        for (j, found) in self.picked(&mut packed).iter().enumerate() {
-                            self.put(j as isize, found.index(), [v, i, s]);
-                        }
+                        let found = self.picked(&mut packed);
+                        self.put(found.len(), |j| found[j].index(), [v, i, s]);
                     }
                 }
             });
         Some(())
+    }
+
+    /// Words to sort a lane with.
+    fn own_words(&self) -> Option<Vec<u64>> {
+        let mut words = Vec::new();
+        words
+            .try_reserve_exact(self.lanes.len.checked_mul(LISTS)?)
+            .ok()?;
+        words.resize(self.lanes.len * LISTS, 0);
+        Some(words)
+    }
+
+    /// Does these lanes, each of which is sorted as a whole.
+    ///
+    /// # Safety
+    /// The contract of [`sort`].
+    unsafe fn run_all(&self, range: Range<usize>, words: &mut [u64]) {
+        let len = self.lanes.len;
+        let (keys, words) = words.split_at_mut(len);
+        let (places, spare) = words.split_at_mut(len);
+        self.lanes
+            .starts
+            .for_each_run_in(range, |starts, run, across| {
+                for lane in 0..run as isize {
+                    let at = std::array::from_fn(|k| starts[k] + lane * across[k]);
+                    // SAFETY: the elements of a lane, and its results.
+                    unsafe {
+                        self.keys_of(at[2], keys);
+                        order(keys, places, spare);
+                        let wanted = match &self.pick {
+                            Pick::Ranks { ranks, .. } => ranks.clone(),
+                            _ => {
+                                let last = most_often(len, |i| keys[places[i] as usize]);
+                                last..last + 1
+                            }
+                        };
+                        let places = &places[wanted];
+                        self.put(places.len(), |j| places[j] as usize, at);
+                    }
+                }
+            });
+    }
+
+    /// Writes the keys of the lane that begins at an offset.
+    ///
+    /// # Safety
+    /// There are as many elements.
+    unsafe fn keys_of(&self, offset: isize, keys: &mut [u64]) {
+        let step = self.lanes.steps[2];
+        par_slices(keys, GRAIN, |start, keys| {
+            // SAFETY: the caller's contract.
+            unsafe { (self.keys)(self.src.offset(offset + start as isize * step), step, keys) };
+            if self.is_descending() {
+                keys.iter_mut().for_each(|key| *key = self.turned(*key));
+            }
+        });
     }
 
     /// How many elements of a lane are put down at a time: all of them, or where few of the first are wanted, those and some more.
@@ -184,7 +292,7 @@ impl Sorter<'_> {
         let len = self.lanes.len;
         match &self.pick {
             Pick::Ranks { ranks, .. } if ranks.start == 0 => {
-                len.min(ranks.end + PIECE.max(ranks.end))
+                len.min(ranks.end + MORE.max(ranks.end))
             }
             _ => len,
         }
@@ -209,39 +317,54 @@ impl Sorter<'_> {
             let keys = &mut keys[..PIECE.min(len - start)];
             // SAFETY: the caller's contract.
             unsafe { (self.keys)(from.offset(start as isize * step), step, keys) };
-            let places = keys.iter().zip(start..);
-            let pack = |(&key, at)| P::pack(self.turned(key), at);
+            if self.is_descending() {
+                keys.iter_mut().for_each(|key| *key = self.turned(*key));
+            }
             if room == len {
-                packed.extend(places.map(pack));
+                let places = keys.iter().zip(start..);
+                packed.extend(places.map(|(&key, at)| P::pack(key, at)));
                 continue;
             }
-            for x in places.map(pack) {
-                if x > bound {
+            for (keys, start) in keys.chunks(FEW).zip((start..).step_by(FEW)) {
+                // Soon there are none in most chunks.
+                let most = bound.key();
+                if !any_below(keys, most) {
                     continue;
                 }
-                if packed.len() == room
-                    && let Pick::Ranks { ranks, .. } = &self.pick
-                {
-                    let wanted = ranks.end.max(1);
-                    bound = *packed.select_nth_unstable(wanted - 1).1;
-                    packed.truncate(wanted);
+                for x in keys.iter().zip(start..).map(|(&key, at)| P::pack(key, at)) {
+                    if x > bound {
+                        continue;
+                    }
+                    if packed.len() == room
+                        && let Pick::Ranks { ranks, .. } = &self.pick
+                    {
+                        let wanted = ranks.end.max(1);
+                        bound = *packed.select_nth_unstable(wanted - 1).1;
+                        packed.truncate(wanted);
+                    }
+                    packed.push(x);
                 }
-                packed.push(x);
             }
         }
+    }
+
+    fn is_descending(&self) -> bool {
+        matches!(
+            self.pick,
+            Pick::Ranks {
+                descending: true,
+                ..
+            }
+        )
     }
 
     /// A key, or what is in the opposite order.
     #[inline(always)]
     fn turned(&self, key: u64) -> u64 {
-        match self.pick {
-            Pick::Ranks {
-                descending: true, ..
-            } if self.dtype.size() == 8 => !key,
-            Pick::Ranks {
-                descending: true, ..
-            } => u64::from(!(key as u32)),
-            _ => key,
+        match self.is_descending() {
+            true if self.dtype.size() == 8 => !key,
+            true => u64::from(!(key as u32)),
+            false => key,
         }
     }
 
@@ -259,11 +382,7 @@ impl Sorter<'_> {
                 let at = middle(lane.iter().filter(|x| !is_nan(x)).count());
                 at..at + 1
             }
-            Pick::Mode => {
-                lane.sort_unstable();
-                let last = most_often(lane);
-                last..last + 1
-            }
+            Pick::Mode => unreachable!("it takes all of a lane"),
         };
         if ranks.end < len {
             lane.select_nth_unstable(ranks.end);
@@ -277,29 +396,60 @@ impl Sorter<'_> {
         lane
     }
 
-    /// Writes result `j` of a lane: the element at an index.
+    /// Writes the results of a lane, which begins at these offsets: the elements at so many indices.
     ///
     /// # Safety
-    /// Both are of the lane, which begins at these offsets.
-    unsafe fn put(&self, j: isize, index: usize, [v, i, s]: [isize; 3]) {
-        let [value_step, index_step, step] = self.lanes.steps;
-        let width = self.dtype.size();
+    /// The lane has them, and there is room for the results.
+    unsafe fn put(&self, count: usize, index: impl Fn(usize) -> usize + Sync, at: [isize; 3]) {
         // SAFETY: the caller's contract.
-        unsafe {
-            let to = self.values.offset(v + j * value_step);
-            let from = self.src.offset(s + index as isize * step);
-            move_run(to, width as isize, from, width as isize, 1, width);
-            let to = self.indices.offset(i + j * index_step);
-            to.cast::<i64>().write_unaligned(index as i64);
+        par_for(count, GRAIN, |range| unsafe {
+            match self.dtype.size() {
+                1 => self.put_as::<u8>(range, &index, at),
+                2 => self.put_as::<u16>(range, &index, at),
+                4 => self.put_as::<u32>(range, &index, at),
+                _ => self.put_as::<u64>(range, &index, at),
+            }
+        });
+    }
+
+    /// # Safety
+    /// As [`Sorter::put`], of elements of `T`'s size.
+    #[inline(always)]
+    unsafe fn put_as<T: Copy>(
+        &self,
+        range: Range<usize>,
+        index: impl Fn(usize) -> usize,
+        [v, i, s]: [isize; 3],
+    ) {
+        let [value_step, index_step, step] = self.lanes.steps;
+        for j in range {
+            let at = index(j) as isize;
+            // SAFETY: the caller's contract.
+            unsafe {
+                let value = self.src.offset(s + at * step).cast::<T>().read_unaligned();
+                let j = j as isize;
+                let to = self.values.offset(v + j * value_step);
+                to.cast::<T>().write_unaligned(value);
+                let to = self.indices.offset(i + j * index_step);
+                to.cast::<i64>().write_unaligned(at as i64);
+            }
         }
     }
 }
 
-/// The end of the longest run of equal keys, the first of several.
-fn most_often<P: Packed>(sorted: &[P]) -> usize {
+/// Whether any key is at most this.
+fn any_below(keys: &[u64], most: u64) -> bool {
+    vectorized(
+        #[inline(always)]
+        || keys.iter().fold(false, |any, &key| any | (key <= most)),
+    )
+}
+
+/// The end of the longest run of equal keys in a sorted list, the first of several.
+fn most_often(len: usize, key: impl Fn(usize) -> u64) -> usize {
     let (mut best, mut last, mut start) = (0, 0, 0);
-    for i in 0..sorted.len() {
-        if sorted[i].key() != sorted[start].key() {
+    for i in 0..len {
+        if key(i) != key(start) {
             start = i;
         }
         if i + 1 - start > best {

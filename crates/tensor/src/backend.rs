@@ -111,6 +111,8 @@ pub(crate) trait Backend: Sync {
     fn any_zero(&self, src: Arg<'_>) -> Result<bool>;
     /// Random numbers into every element.
     fn random(&self, dst: &View, how: &Random) -> Result<()>;
+    /// The numbers from 0 on in random order into `dst`, a dense vector of int64.
+    fn shuffled(&self, dst: &View, how: &Random) -> Result<()>;
     /// Moves elements between `dst` and `src` where index tensors say. Every index is checked before anything
     /// is written.
     fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()>;
@@ -150,6 +152,9 @@ pub(crate) trait Backend: Sync {
     fn sort(&self, pick: &Pick, out: [&View; 2], src: &View, dim: usize) -> Result<()>;
     /// An integer for each element, in row-major order, that compares as the elements do.
     fn keys(&self, src: &View, out: &mut [u64]) -> Result<()>;
+    /// The classes of equal elements, in order or, where they are `consecutive`, of neighbours in row-major order: the places of
+    /// their first elements, the class of each element, how many each has. Fresh int64 tensors; NaN are all different.
+    fn classes(&self, src: &View, consecutive: bool) -> Result<[View; 3]>;
     /// The number of elements that are not zero.
     fn count_true(&self, src: &View) -> Result<usize>;
     /// The coordinates of the elements that are not zero as the rows of `dst`; false, and nothing is written, where there are

@@ -56,6 +56,10 @@ impl Backend for Meta {
         Ok(())
     }
 
+    fn shuffled(&self, _dst: &View, _how: &Random) -> Result<()> {
+        Ok(())
+    }
+
     fn indexed(
         &self,
         _what: Move<'_>,
@@ -128,6 +132,10 @@ impl Backend for Meta {
     }
 
     fn keys(&self, _src: &View, _out: &mut [u64]) -> Result<()> {
+        Err(no_elements())
+    }
+
+    fn classes(&self, _src: &View, _consecutive: bool) -> Result<[View; 3]> {
         Err(no_elements())
     }
 

@@ -5,7 +5,7 @@ use crate::backend::backend;
 use crate::create::reserved;
 use crate::target::{Reads, with_out};
 use crate::write;
-use osteon_kernels::{Distribution, Random};
+use osteon_kernels::{Distribution, Random, shuffled};
 use osteon_memory::here;
 use osteon_spec::{DType, Device, Error, Kind, Layout, Result, Scalar};
 use std::cell::Cell;
@@ -186,13 +186,13 @@ with_out! { to;
             Scalar::Int(n as i64 - 1).check_fits(dtype).map_err(|e| e.op(to.op))?;
         }
         let random = draw(n, Distribution::Uniform(0.0, 1.0));
-        let mut order: Vec<i64> = reserved(n, to.op)?;
-        order.extend(0..n as i64);
-        // Fisher and Yates's shuffle.
-        for i in (1..n).rev() {
-            order.swap(i, random.below(i as u64, i as u64 + 1) as usize);
-        }
         to.write(Layout::contiguous(&[n])?, (dtype, *device), Reads::Each(&[]), |out| {
+            if dtype == DType::I64 && out.layout().is_contiguous() {
+                return backend(*device).shuffled(out, &random);
+            }
+            let mut order: Vec<i64> = reserved(n, to.op)?;
+            order.resize(n, 0);
+            shuffled(&mut order, &random);
             backend(*device).generate(out, &|i| Scalar::Int(order[i]))
         })
     }

@@ -7,8 +7,11 @@ use crate::View;
 use crate::backend::backend;
 use crate::create::reserved;
 use crate::target::with_out;
-use osteon_kernels::key_of_nan;
+use osteon_kernels::{key_of_nan, par::par_slices};
 use osteon_spec::{DType, Error, Kind, Result};
+
+/// Elements that are searched for by one thread, at least.
+const GRAIN: usize = 1 << 10;
 
 /// The different elements of a tensor.
 #[derive(Clone, Debug)]
@@ -89,22 +92,13 @@ impl View {
         } else {
             "unique"
         };
-        let keys = self.keys(op)?;
-        let mut order = places(keys.len(), op)?;
-        if !consecutive {
-            order.sort_unstable_by_key(|&i| (keys[i], i));
-        }
-        let nan = key_of_nan(self.dtype());
-        let runs = Runs::new(
-            &order,
-            |a, b| keys[a] == keys[b] && Some(keys[a]) != nan,
-            op,
-        )?;
-        let n = runs.firsts.len();
+        let [firsts, inverse, counts] = backend(self.device())
+            .classes(self, consecutive)
+            .map_err(|e| e.op(op))?;
         Ok(Unique {
-            values: self.take(&self.whole_numbers(&runs.firsts, &[n])?)?,
-            inverse: self.whole_numbers(&runs.inverse, self.shape())?,
-            counts: self.whole_numbers(&runs.counts, &[n])?,
+            values: self.take(&firsts)?,
+            inverse,
+            counts,
         })
     }
 
@@ -174,8 +168,13 @@ impl View {
         let nan = key_of_nan(dtype);
         let keys = self.promoted(dtype, op)?.keys(op)?;
         let mut found: Vec<bool> = reserved(keys.len(), op)?;
+        found.resize(keys.len(), false);
         let is_in = |key: &u64| Some(*key) != nan && wanted.binary_search(key).is_ok();
-        found.extend(keys.iter().map(|key| is_in(key) != invert));
+        par_slices(&mut found, GRAIN, |start, found| {
+            for (found, key) in found.iter_mut().zip(&keys[start..]) {
+                *found = is_in(key) != invert;
+            }
+        });
         View::from_slice(&found, self.shape(), &self.device())
     }
 }
@@ -244,23 +243,26 @@ with_out! { to;
         };
         let nan = key_of_nan(self.dtype());
         let mut found: Vec<i64> = reserved(wanted.len(), op)?;
-        for (i, &key) in wanted.iter().enumerate() {
-            let row = if rank == 1 { 0 } else { i / per_row };
-            let row = &sorted[row * len..(row + 1) * len];
-            // NaN, as a boundary or a value, is below or above nothing, which sends the search on.
-            let below =
-                |x: u64| x < key || Some(key) == nan || Some(x) == nan || (right && x == key);
-            let (mut start, mut end) = (0, len);
-            while start < end {
-                let middle = start + (end - start) / 2;
-                if below(row[middle]) {
-                    start = middle + 1;
-                } else {
-                    end = middle;
+        found.resize(wanted.len(), 0);
+        par_slices(&mut found, GRAIN, |first, found| {
+            for (i, found) in (first..).zip(found) {
+                let (key, row) = (wanted[i], if rank == 1 { 0 } else { i / per_row });
+                let row = &sorted[row * len..(row + 1) * len];
+                // NaN, as a boundary or a value, is below or above nothing, which sends the search on.
+                let below =
+                    |x: u64| x < key || Some(key) == nan || Some(x) == nan || (right && x == key);
+                let (mut start, mut end) = (0, len);
+                while start < end {
+                    let middle = start + (end - start) / 2;
+                    if below(row[middle]) {
+                        start = middle + 1;
+                    } else {
+                        end = middle;
+                    }
                 }
+                *found = start as i64;
             }
-            found.push(start as i64);
-        }
+        });
         to.put(self.whole_numbers(&found, values.shape())?)
     }
 }

@@ -280,3 +280,79 @@ fn complex_numbers_have_no_order() {
     assert!(numbers.topk(1, 0, true).unwrap_err().is_dtype());
     assert_eq!(numbers.sort(0, false).unwrap().0.dtype(), DType::Bool);
 }
+
+/// Numbers that look random, of several kinds: some occur often, and some differ in the lowest bits alone.
+fn long(n: usize) -> Vec<View> {
+    let mixed = |i: usize| {
+        (i as i64 + 1)
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .rotate_left(31)
+            .wrapping_mul(0x2545_F491_4F6C_DD1D)
+    };
+    let numbers: [Vec<i64>; 3] = [
+        (0..n).map(mixed).collect(),
+        (0..n).map(|i| mixed(i) % 1000).collect(),
+        (0..n)
+            .map(|i| ((mixed(i) % 3) << 61) + mixed(i + 1) % 500)
+            .collect(),
+    ];
+    let mut views = Vec::new();
+    for numbers in numbers {
+        let x = View::from_slice(&numbers, &[n], &Device::cpu()).unwrap();
+        for dtype in [DType::F64, DType::F32, DType::BF16, DType::U8, DType::I32] {
+            views.push(x.to_dtype(dtype).unwrap());
+        }
+        views.push(x.view_dtype(DType::F64).unwrap());
+        // The twin's numbers cannot hold all of these.
+        let mut want: Vec<(i64, i64)> = numbers.into_iter().zip(0..).collect();
+        want.sort();
+        let (values, places) = x.sort(0, false).unwrap();
+        let (values, places) = (
+            values.to_vec::<i64>().unwrap(),
+            places.to_vec::<i64>().unwrap(),
+        );
+        assert!(values.into_iter().zip(places).eq(want));
+    }
+    views
+}
+
+#[test]
+fn long_lanes_are_sorted_as_short_ones_on_any_number_of_threads() {
+    for x in long(40_000) {
+        for descending in [false, true] {
+            let want = sorted_lanes(&x, 0, descending);
+            for threads in [1, 3] {
+                osteon_tensor::set_num_threads(threads);
+                let got = x.sort(0, descending).unwrap();
+                assert!(same(&lanes_of(&got, 0), &want), "{} {threads}", x.dtype());
+            }
+        }
+        let mut counts = std::collections::HashMap::new();
+        let lane = &sorted_lanes(&x, 0, false)[0];
+        // NaN are all different; both zeros are one.
+        let name = |&(v, i): &(f64, usize)| match v.is_nan() {
+            true => i as u64 | (0x7FF8 << 48),
+            false => (v + 0.0).to_bits(),
+        };
+        let names: Vec<u64> = lane.iter().map(name).collect();
+        for name in &names {
+            *counts.entry(*name).or_insert(0) += 1;
+        }
+        let mut classes = names.clone();
+        classes.dedup();
+        let unique = x.unique(false).unwrap();
+        let want: Vec<i64> = classes.iter().map(|name| counts[name]).collect();
+        assert_eq!(unique.counts.to_vec::<i64>().unwrap(), want);
+        let back = unique.values.take(&unique.inverse).unwrap();
+        let (back, own) = (Twin::of(&back).values, Twin::of(&x).values);
+        assert!(back.iter().zip(&own).all(|(a, b)| order(*a, *b).is_eq()));
+        let (values, places) = x.topk(50, 0, true).unwrap();
+        let want = &sorted_lanes(&x, 0, true)[0][..50];
+        let got = &lanes_of(&(values, places), 0)[0];
+        assert!(
+            same(std::slice::from_ref(got), &[want.to_vec()]),
+            "{}",
+            x.dtype()
+        );
+    }
+}

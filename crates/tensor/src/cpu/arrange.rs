@@ -1,9 +1,12 @@
 //! Elements in another order: mirrored, sorted, picked by a mask.
 
 use super::held;
+use super::scratch::with_words;
 use crate::View;
 use crate::backend::Arg;
-use osteon_kernels::{self as kernels, Lanes, Matrices, NotSorted, Pick, Triangle};
+use osteon_kernels::{
+    self as kernels, ClassLists, Classes, Lanes, Matrices, NotSorted, Pick, Triangle,
+};
 use osteon_memory::hold;
 use osteon_spec::{DType, Dims, Error, Kind, Layout, Plan, Result};
 
@@ -79,7 +82,6 @@ pub(super) fn sort(
     src: &View,
     dim: usize,
 ) -> Result<()> {
-    let _held = hold(&[src.storage()], &[values.storage(), indices.storage()])?;
     if values.numel() == 0 {
         return Ok(());
     }
@@ -103,17 +105,20 @@ pub(super) fn sort(
         steps: views.map(|v| byte_strides(v)[dim]),
         len: src.shape()[dim],
     };
-    let ptrs = views.map(|v| v.storage().data_mut());
-    // SAFETY: the walk contract, as in `run`: the results are fresh, and have as many elements along the dim
-    // as are asked for.
-    match unsafe { kernels::sort(pick, &lanes, ptrs, src.dtype()) } {
-        Ok(()) => Ok(()),
-        Err(NotSorted::NoOrder) => Err(unordered(src.dtype())),
-        Err(NotSorted::NoMemory) => Err(Error::new(
-            Kind::OutOfMemory,
-            format!("no memory for the keys of {} elements", lanes.len),
-        )),
-    }
+    with_words(lanes.words(pick), &src.device(), "sort", |words| {
+        let _held = hold(&[src.storage()], &[values.storage(), indices.storage()])?;
+        let ptrs = views.map(|v| v.storage().data_mut());
+        // SAFETY: the walk contract, as in `run`: the results are fresh, and have as many elements along the dim
+        // as are asked for.
+        match unsafe { kernels::sort(pick, &lanes, ptrs, src.dtype(), words) } {
+            Ok(()) => Ok(()),
+            Err(NotSorted::NoOrder) => Err(unordered(src.dtype())),
+            Err(NotSorted::NoMemory) => Err(Error::new(
+                Kind::OutOfMemory,
+                format!("no memory for the keys of {} elements", lanes.len),
+            )),
+        }
+    })
 }
 
 #[cold]
@@ -133,6 +138,41 @@ pub(super) fn keys(src: &View, out: &mut [u64]) -> Result<()> {
     } else {
         Err(unordered(src.dtype()))
     }
+}
+
+/// See [`Backend::classes`](crate::backend::Backend::classes).
+#[track_caller]
+pub(super) fn classes(src: &View, consecutive: bool) -> Result<[View; 3]> {
+    let (n, op) = (src.numel(), "unique");
+    let made =
+        |shape: &[usize]| View::alloc(Layout::contiguous(shape)?, DType::I64, &src.device(), op);
+    let inverse = made(src.shape())?;
+    with_words(
+        n.saturating_mul(Classes::LISTS),
+        &src.device(),
+        op,
+        |words| {
+            let held = hold(&[src.storage()], &[])?;
+            let from = src.storage().data_ptr();
+            // SAFETY: the walk contract, as in `run`.
+            let found =
+                unsafe { Classes::new(&row_major(src), from, src.dtype(), consecutive, words) };
+            drop(held);
+            let found = found.ok_or_else(|| unordered(src.dtype()))?;
+            let [firsts, counts] = [made(&[found.len()])?, made(&[found.len()])?];
+            let [of_firsts, of_counts, of_inverse] =
+                [&firsts, &counts, &inverse].map(|list| list.storage().data_mut());
+            // SAFETY: all three are fresh, and nobody else has them.
+            unsafe {
+                found.write(ClassLists {
+                    firsts: of_firsts,
+                    counts: of_counts,
+                    inverse: of_inverse,
+                });
+            }
+            Ok([firsts, inverse.clone(), counts])
+        },
+    )
 }
 
 fn row_major(view: &View) -> Plan<1> {

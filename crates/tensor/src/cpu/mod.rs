@@ -277,6 +277,19 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn shuffled(&self, dst: &View, how: &Random) -> Result<()> {
+        let _held = held::<0>(dst, [])?;
+        if dst.numel() == 0 {
+            return Ok(());
+        }
+        let first = dst.storage().data_mut().cast::<i64>();
+        // SAFETY: in bounds, held alone; a dense vector of int64.
+        let numbers =
+            unsafe { std::slice::from_raw_parts_mut(first.add(dst.storage_offset()), dst.numel()) };
+        kernels::shuffled(numbers, how);
+        Ok(())
+    }
+
     fn indexed(&self, what: Move<'_>, dst: &View, src: Arg<'_>, how: &Indexed<'_>) -> Result<()> {
         index::indexed(what, dst, src, how)
     }
@@ -342,6 +355,10 @@ impl Backend for Cpu {
 
     fn keys(&self, src: &View, out: &mut [u64]) -> Result<()> {
         arrange::keys(src, out)
+    }
+
+    fn classes(&self, src: &View, consecutive: bool) -> Result<[View; 3]> {
+        arrange::classes(src, consecutive)
     }
 
     fn count_true(&self, src: &View) -> Result<usize> {
