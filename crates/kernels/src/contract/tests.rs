@@ -203,7 +203,7 @@ fn operands_that_are_read_where_they_lie() {
 fn a_row_against_long_columns_in_parts() {
     for level in levels() {
         for sizes in [[1, 1, 70, 1100], [1, 1, 1030, 513], [1, 1, 8300, 520]] {
-            let [_, _, cols, depth] = sizes;
+            let cols = sizes[2];
             // Dense, with other columns between, and results that lie apart.
             for (apart, pitch) in [(1, cols), (1, cols + 7), (3, cols)] {
                 let strides = [[0, 0, apart, 0], [0, 0, 0, 1], [0, 0, 1, pitch]];
