@@ -11,7 +11,7 @@ mod char_transformer;
 #[path = "../examples/digits.rs"]
 mod digits;
 
-use common::{cpu, numbers, recorded};
+use common::{numbers, recorded};
 use osteon::nn::functional::{Classes, cross_entropy};
 use osteon::nn::{Layer, Module};
 use osteon::optim::{AdamW, OneCycleLR, Optimizer, Scheduler, clip_grad_norm_};
