@@ -100,25 +100,26 @@ impl Contraction {
         let batch = plan([0, 1, 2], of([false, false]));
         let mut rows = plan([0, 1], both(!has_rows).chain(of([false, true])));
         let mut cols = plan([0, 2], both(has_rows).chain(of([true, false])));
-        let mut depth = plan([1, 2], summed.iter());
+        // Sums go along the operand of more lanes: more of it is packed.
+        let mut depth = match rows.numel() < cols.numel() {
+            true => plan([2, 1], summed.iter()).select([1, 0]),
+            false => plan([1, 2], summed.iter()),
+        };
         let mut sides = [1, 2];
         // A tile is written along its columns: that is where the destination is dense, unless they would not fill a vector.
         let narrow = |plan: &Plan<2>| 2 * plan.numel() <= typed.micro.lanes;
         let dense = |plan: &Plan<2>| plan.inner().strides[0] == dtype.size() as isize;
         let few = |plan: &Plan<2>| plan.numel() <= FEW;
-        let lies =
-            |plan: &Plan<2>| line(plan).is_some_and(|[_, apart]| apart == dtype.size() as isize);
+        // Many lanes that meet few are read where they lie, if they are a line.
+        let many = match [few(&rows), few(&cols)] {
+            [true, false] if rows.numel() > 1 => line(&cols),
+            [false, true] if cols.numel() > 1 => line(&rows),
+            _ => None,
+        }
+        .filter(|_| typed.reaches(dtype.size()));
         let swap = match (narrow(&rows), narrow(&cols)) {
-            // Many lanes that meet few are read where they lie: as vectors if they lie as such, else one by one.
-            _ if typed.reaches(dtype.size())
-                && few(&rows) != few(&cols)
-                && rows.numel().min(cols.numel()) > 1 =>
-            {
-                match few(&rows) {
-                    true => !lies(&cols),
-                    false => lies(&rows),
-                }
-            }
+            // As vectors if they lie as such, else one by one.
+            _ if let Some([_, apart]) = many => few(&cols) == (apart == dtype.size() as isize),
             (false, false) => dense(&rows) && !dense(&cols),
             (true, true) => cols.numel() < rows.numel(),
             (_, narrow) => narrow,

@@ -1,8 +1,8 @@
-//! Packing by whole vectors: lanes that lie next to each other are copied, steps that do are transposed in registers, and
-//! where neither do, elements are gathered along the nearer of both.
+//! Packing by whole vectors. Lanes that lie next to each other are copied, also where a vector of them is made of some lines
+//! of an image, or of every other element; else vectors of steps are transposed in registers.
 
 use super::{Pack, Slivers, apart};
-use crate::micro::{Factor, is_dense};
+use crate::micro::{Factor, in_runs, is_dense};
 use crate::simd::Level;
 use osteon_spec::DType;
 use std::arch::x86_64::*;
@@ -11,6 +11,9 @@ use std::ops::Range;
 /// Steps that are packed of one sliver after the other where lanes lie next to each other: rows of the matrix are read by
 /// longer runs than a sliver is wide, on few pages at a time.
 const STEPS: usize = 8;
+/// Loads of a vector of lanes up to which those of steps are not worth their turn, and steps next to each other that are.
+const FEW: usize = 4;
+const TURN: usize = 4;
 
 /// How elements of a type are packed, if there is more to it than the compiler finds.
 pub(super) fn of<T: Factor>(level: Level) -> Option<Pack> {
@@ -33,44 +36,41 @@ pub(super) fn pairs() -> Pack {
 
 /// How elements become vectors of what is packed.
 trait Source {
+    /// Bytes of an element.
+    const SIZE: isize;
     /// Steps that are packed as one.
     const FOLD: usize = 1;
     /// Lanes of a vector.
     const LANES: usize = 16;
 
-    /// So many elements that follow each other (at most [`Source::LANES`] times [`Source::FOLD`]), as steps are packed;
-    /// zeros for those that are missing.
+    /// These elements, those of the mask replaced by what follows each other at the pointer: element `i` of a vector lies
+    /// at place `i`, and only those of the mask are read.
     ///
     /// # Safety
-    /// The CPU has AVX-512, and those elements may be read.
-    unsafe fn load(ptr: *const u8, count: usize) -> __m512i;
+    /// The CPU has AVX-512, and the elements of the mask may be read.
+    unsafe fn merge(into: __m512i, mask: u32, ptr: *const u8) -> __m512i;
 
-    /// The same of elements at these positions.
+    /// The same where element `i` lies at place `2 i`.
     ///
     /// # Safety
-    /// As for [`Source::load`].
-    unsafe fn gather(ptr: *const u8, at: &[isize]) -> __m512i;
+    /// As for [`Source::merge`].
+    unsafe fn merge_every_other(into: __m512i, mask: u32, ptr: *const u8) -> __m512i;
 
-    /// So many lanes that follow each other, at the first [`Source::FOLD`] of these steps.
+    /// Elements of steps that follow each other, as they are packed.
     ///
     /// # Safety
-    /// As for [`Source::load`].
+    /// The CPU has AVX-512.
+    unsafe fn along(elements: __m512i) -> __m512i;
+
+    /// Elements of lanes, of the one step or of two that are packed as one.
+    ///
+    /// # Safety
+    /// As for [`Source::along`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn lanes(ptr: *const u8, steps: &[isize], count: usize) -> __m512i {
+    unsafe fn across([elements, _]: [__m512i; 2]) -> __m512i {
         // SAFETY: the caller's contract.
-        unsafe { Self::load(ptr.offset(steps[0]), count) }
-    }
-
-    /// The same of lanes at these positions.
-    ///
-    /// # Safety
-    /// As for [`Source::load`].
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather_lanes(ptr: *const u8, steps: &[isize], lanes: &[isize]) -> __m512i {
-        // SAFETY: the caller's contract.
-        unsafe { Self::gather(ptr.offset(steps[0]), lanes) }
+        unsafe { Self::along(elements) }
     }
 }
 
@@ -83,134 +83,125 @@ struct Brains;
 /// `bfloat16`, two steps in a word.
 struct Pairs;
 
+/// Every bit of sixteen doubled in distance.
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn spread(mask: u32) -> u32 {
+    _pdep_u32(mask, 0x5555_5555)
+}
+
 impl Source for Words {
+    const SIZE: isize = 4;
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn load(ptr: *const u8, count: usize) -> __m512i {
+    unsafe fn merge(into: __m512i, mask: u32, ptr: *const u8) -> __m512i {
         // SAFETY: the caller's contract.
-        unsafe { _mm512_maskz_loadu_epi32(first(count), ptr.cast()) }
+        unsafe { _mm512_mask_loadu_epi32(into, mask as __mmask16, ptr.cast()) }
+    }
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    unsafe fn merge_every_other(into: __m512i, mask: u32, ptr: *const u8) -> __m512i {
+        let places = spread(mask);
+        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let low = _mm512_maskz_loadu_epi32(places as __mmask16, ptr.cast());
+            let after = ptr.wrapping_add(64);
+            let high = _mm512_maskz_loadu_epi32((places >> 16) as __mmask16, after.cast());
+            let all = _mm512_permutex2var_epi32(low, even, high);
+            _mm512_mask_mov_epi32(into, mask as __mmask16, all)
+        }
     }
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather(ptr: *const u8, at: &[isize]) -> __m512i {
-        let mut words = [0u32; 16];
-        for (word, at) in words.iter_mut().zip(at) {
-            // SAFETY: the caller's contract.
-            *word = unsafe { ptr.offset(*at).cast::<u32>().read_unaligned() };
-        }
-        // SAFETY: 64 bytes.
-        unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+    unsafe fn along(elements: __m512i) -> __m512i {
+        elements
     }
 }
 
 impl Source for Doubles {
+    const SIZE: isize = 8;
     const LANES: usize = 8;
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn load(ptr: *const u8, count: usize) -> __m512i {
+    unsafe fn merge(into: __m512i, mask: u32, ptr: *const u8) -> __m512i {
         // SAFETY: the caller's contract.
-        unsafe { _mm512_maskz_loadu_epi64(first(count) as __mmask8, ptr.cast()) }
+        unsafe { _mm512_mask_loadu_epi64(into, mask as __mmask8, ptr.cast()) }
+    }
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    unsafe fn merge_every_other(into: __m512i, mask: u32, ptr: *const u8) -> __m512i {
+        let places = spread(mask);
+        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let low = _mm512_maskz_loadu_epi64(places as __mmask8, ptr.cast());
+            let after = ptr.wrapping_add(64);
+            let high = _mm512_maskz_loadu_epi64((places >> 8) as __mmask8, after.cast());
+            let all = _mm512_permutex2var_epi64(low, even, high);
+            _mm512_mask_mov_epi64(into, mask as __mmask8, all)
+        }
     }
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather(ptr: *const u8, at: &[isize]) -> __m512i {
-        let mut doubles = [0u64; 8];
-        for (double, at) in doubles.iter_mut().zip(at) {
-            // SAFETY: the caller's contract.
-            *double = unsafe { ptr.offset(*at).cast::<u64>().read_unaligned() };
-        }
-        // SAFETY: 64 bytes.
-        unsafe { _mm512_loadu_si512(doubles.as_ptr().cast()) }
+    unsafe fn along(elements: __m512i) -> __m512i {
+        elements
     }
 }
 
+/// Elements of 2 bytes, 32 of them, or 16 where every other one is read.
+macro_rules! shorts {
+    () => {
+        const SIZE: isize = 2;
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+        unsafe fn merge(into: __m512i, mask: u32, ptr: *const u8) -> __m512i {
+            // SAFETY: the caller's contract.
+            unsafe { _mm512_mask_loadu_epi16(into, mask, ptr.cast()) }
+        }
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+        unsafe fn merge_every_other(into: __m512i, mask: u32, ptr: *const u8) -> __m512i {
+            // SAFETY: the caller's contract.
+            let all = unsafe { _mm512_maskz_loadu_epi16(spread(mask), ptr.cast()) };
+            let all = _mm512_castsi256_si512(_mm512_cvtepi32_epi16(all));
+            _mm512_mask_mov_epi16(into, mask, all)
+        }
+    };
+}
+
 impl Source for Halves {
+    shorts! {}
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn load(ptr: *const u8, count: usize) -> __m512i {
-        // SAFETY: the caller's contract.
-        let halves = unsafe { _mm256_maskz_loadu_epi16(first(count), ptr.cast()) };
-        _mm512_castps_si512(_mm512_cvtph_ps(halves))
-    }
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather(ptr: *const u8, at: &[isize]) -> __m512i {
-        // SAFETY: the caller's contract.
-        unsafe { Self::load(shorts(ptr, at).as_ptr().cast(), 16) }
+    unsafe fn along(elements: __m512i) -> __m512i {
+        _mm512_castps_si512(_mm512_cvtph_ps(_mm512_castsi512_si256(elements)))
     }
 }
 
 impl Source for Brains {
+    shorts! {}
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn load(ptr: *const u8, count: usize) -> __m512i {
-        // SAFETY: the caller's contract.
-        let brains = unsafe { _mm256_maskz_loadu_epi16(first(count), ptr.cast()) };
-        _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(brains))
-    }
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather(ptr: *const u8, at: &[isize]) -> __m512i {
-        // SAFETY: the caller's contract.
-        unsafe { Self::load(shorts(ptr, at).as_ptr().cast(), 16) }
+    unsafe fn along(elements: __m512i) -> __m512i {
+        _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(elements)))
     }
 }
 
 impl Source for Pairs {
+    shorts! {}
     const FOLD: usize = 2;
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn load(ptr: *const u8, count: usize) -> __m512i {
-        let mask = ((1u64 << count.min(32)) - 1) as __mmask32;
-        // SAFETY: the caller's contract.
-        unsafe { _mm512_maskz_loadu_epi16(mask, ptr.cast()) }
+    unsafe fn along(elements: __m512i) -> __m512i {
+        elements
     }
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather(ptr: *const u8, at: &[isize]) -> __m512i {
-        // SAFETY: the caller's contract.
-        unsafe { Self::load(shorts(ptr, at).as_ptr().cast(), 32) }
+    unsafe fn across(steps: [__m512i; 2]) -> __m512i {
+        let [low, high] = steps.map(|step| _mm512_cvtepu16_epi32(_mm512_castsi512_si256(step)));
+        _mm512_or_si512(low, _mm512_slli_epi32::<16>(high))
     }
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn lanes(ptr: *const u8, steps: &[isize], count: usize) -> __m512i {
-        let mut pair = [_mm512_setzero_si512(); 2];
-        for (half, step) in pair.iter_mut().zip(steps) {
-            // SAFETY: the caller's contract.
-            let lanes = unsafe { _mm256_maskz_loadu_epi16(first(count), ptr.offset(*step).cast()) };
-            *half = _mm512_cvtepu16_epi32(lanes);
-        }
-        _mm512_or_si512(pair[0], _mm512_slli_epi32::<16>(pair[1]))
-    }
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather_lanes(ptr: *const u8, steps: &[isize], lanes: &[isize]) -> __m512i {
-        let mut pair = [[0; 32]; 2];
-        for (half, step) in pair.iter_mut().zip(steps) {
-            // SAFETY: the caller's contract.
-            *half = unsafe { shorts(ptr.offset(*step), lanes) };
-        }
-        // SAFETY: as above, of the arrays.
-        unsafe {
-            let [low, high] =
-                pair.map(|half| _mm512_cvtepu16_epi32(_mm256_loadu_si256(half.as_ptr().cast())));
-            _mm512_or_si512(low, _mm512_slli_epi32::<16>(high))
-        }
-    }
-}
-
-/// Elements of 2 bytes at these positions, at most 32.
-///
-/// # Safety
-/// They may be read.
-#[inline(always)]
-unsafe fn shorts(ptr: *const u8, at: &[isize]) -> [u16; 32] {
-    let mut shorts = [0; 32];
-    for (short, at) in shorts.iter_mut().zip(at) {
-        // SAFETY: the caller's contract.
-        *short = unsafe { ptr.offset(*at).cast::<u16>().read_unaligned() };
-    }
-    shorts
 }
 
 /// The lowest `n` of sixteen lanes.
@@ -219,11 +210,17 @@ fn first(n: usize) -> __mmask16 {
     ((1u32 << n.min(16)) - 1) as __mmask16
 }
 
+/// The lowest `n` of 32 elements.
+#[inline(always)]
+fn lowest(n: usize) -> u32 {
+    ((1u64 << n.min(32)) - 1) as u32
+}
+
 /// See [`Pack`].
 ///
 /// # Safety
 /// That contract, and the CPU has AVX-512.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 unsafe fn pack<T: Factor, S: Source>(
     to: *mut u8,
     slivers: Slivers,
@@ -231,11 +228,10 @@ unsafe fn pack<T: Factor, S: Source>(
     lanes: &[isize],
     steps: &[isize],
 ) {
-    let along = Along::of::<T>(lanes, steps);
     let packed = steps.len().div_ceil(S::FOLD);
     // SAFETY: for the whole body: the caller's contract.
     unsafe {
-        if matches!(along, Along::Dense | Along::Lanes) {
+        if is_dense::<T>(lanes) {
             for start in (0..packed).step_by(STEPS) {
                 let end = packed.min(start + STEPS);
                 fetch(
@@ -244,23 +240,29 @@ unsafe fn pack<T: Factor, S: Source>(
                     &steps
                         [steps.len().min(end * S::FOLD)..steps.len().min((end + STEPS) * S::FOLD)],
                 );
-                each::<S>(to, slivers, lanes, steps, |part| match along {
-                    Along::Dense => part.copy::<S>(ptr, start..end),
-                    _ => part.gather::<S>(ptr, start..end),
+                each::<S>(to, slivers, lanes, steps, |part| {
+                    part.copy::<S>(ptr, start..end);
                 });
             }
             return;
         }
+        // Vectors of steps cost a turn, those of lanes do not.
+        let turned = in_runs::<T>(steps, TURN);
         each::<S>(to, slivers, lanes, steps, |part| {
-            if is_dense::<T>(part.lanes) {
-                return part.copy::<S>(ptr, 0..packed);
+            let pieces = Pieces::of::<S>(part.lanes);
+            if pieces.len > FEW && turned {
+                return match part.lanes.len() {
+                    // All of a vector, and the height of a tile.
+                    16 => part.transpose::<S, 16>(ptr),
+                    12 => part.transpose::<S, 12>(ptr),
+                    _ => part.transpose::<S, 0>(ptr),
+                };
             }
-            match (along, part.lanes.len()) {
-                // All of a vector, and the height of a tile.
-                (Along::Steps, 16) => part.transpose::<S, 16>(ptr, true),
-                (Along::Steps, 12) => part.transpose::<S, 12>(ptr, true),
-                (Along::Steps, _) => part.transpose::<S, 0>(ptr, true),
-                _ => part.transpose::<S, 0>(ptr, false),
+            match pieces.len {
+                1 => part.join::<S, 1>(ptr, &pieces),
+                2 => part.join::<S, 2>(ptr, &pieces),
+                3 => part.join::<S, 3>(ptr, &pieces),
+                _ => part.join::<S, 0>(ptr, &pieces),
             }
         });
     }
@@ -305,30 +307,80 @@ fn each<S: Source>(
     }
 }
 
-/// How elements are found that are near each other.
+/// Positions that follow each other, or are two elements apart, within a vector.
 #[derive(Clone, Copy)]
-enum Along {
-    /// Lanes follow each other.
-    Dense,
-    /// Steps follow each other.
-    Steps,
-    /// Lanes are nearer than steps.
-    Lanes,
-    /// They are not.
-    Neither,
+struct Piece {
+    /// Which elements of the vector they are.
+    mask: u32,
+    /// Where the first element of the vector would be.
+    at: isize,
+    apart: isize,
 }
 
-impl Along {
-    fn of<T: Factor>(lanes: &[isize], steps: &[isize]) -> Along {
-        if is_dense::<T>(lanes) {
-            Along::Dense
-        } else if steps.len() > 1 && is_dense::<T>(steps) {
-            Along::Steps
-        } else if apart(lanes) < apart(steps) {
-            Along::Lanes
-        } else {
-            Along::Neither
+/// The positions of a vector's elements, at most 32, as a few loads find them.
+struct Pieces {
+    len: usize,
+    list: [Piece; 32],
+}
+
+impl Pieces {
+    fn of<S: Source>(at: &[isize]) -> Pieces {
+        let empty = Piece {
+            mask: 0,
+            at: 0,
+            apart: S::SIZE,
+        };
+        let mut pieces = Pieces {
+            len: 0,
+            list: [empty; 32],
+        };
+        let mut start = 0;
+        while start < at.len() {
+            // Of those that are two apart a piece has 16 at most: they lie in two vectors.
+            let two = start + 1 < at.len().min(16)
+                && at[start + 1].wrapping_sub(at[start]) == 2 * S::SIZE;
+            let (apart, end) = if two {
+                (2 * S::SIZE, 16)
+            } else {
+                (S::SIZE, 32)
+            };
+            let end = end.min(at.len());
+            let mut next = start + 1;
+            while next < end && at[next].wrapping_sub(at[next - 1]) == apart {
+                next += 1;
+            }
+            pieces.list[pieces.len] = Piece {
+                mask: lowest(next) & !lowest(start),
+                at: at[start].wrapping_sub(start as isize * apart),
+                apart,
+            };
+            pieces.len += 1;
+            start = next;
         }
+        pieces
+    }
+
+    /// The elements, zeros for those that are missing; of `N` pieces exactly, unless that is 0.
+    ///
+    /// # Safety
+    /// The CPU has AVX-512, and those elements may be read.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    unsafe fn load<S: Source, const N: usize>(&self, ptr: *const u8) -> __m512i {
+        let mut elements = _mm512_setzero_si512();
+        let len = if N > 0 { N } else { self.len };
+        for piece in self.list.iter().take(len) {
+            let from = ptr.wrapping_offset(piece.at);
+            // SAFETY: the caller's contract.
+            unsafe {
+                elements = if piece.apart == S::SIZE {
+                    S::merge(elements, piece.mask, from)
+                } else {
+                    S::merge_every_other(elements, piece.mask, from)
+                };
+            }
+        }
+        elements
     }
 }
 
@@ -373,56 +425,70 @@ impl Part<'_> {
     unsafe fn copy<S: Source>(&self, ptr: *const u8, steps: Range<usize>) {
         let packed = self.steps.len().div_ceil(S::FOLD);
         let from = ptr.wrapping_offset(self.lanes.first().copied().unwrap_or(0));
+        let mask = lowest(self.lanes.len());
         for p in steps {
+            let mut lanes = [_mm512_setzero_si512(); 2];
             // SAFETY: the caller's contract.
             unsafe {
-                let lanes = S::lanes(from, &self.steps[p * S::FOLD..], self.lanes.len());
-                self.put(p, packed, lanes);
+                for (lanes, step) in lanes.iter_mut().zip(self.folded::<S>(p)) {
+                    *lanes = S::merge(*lanes, mask, from.offset(*step));
+                }
+                self.put(p, packed, S::across(lanes));
             }
         }
     }
 
-    /// Packs lanes that are nearer than steps.
+    /// Packs all steps of lanes that are so many pieces, or any number of them if that is 0.
     ///
     /// # Safety
     /// As for [`pack`].
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn gather<S: Source>(&self, ptr: *const u8, steps: Range<usize>) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    unsafe fn join<S: Source, const N: usize>(&self, ptr: *const u8, pieces: &Pieces) {
         let packed = self.steps.len().div_ceil(S::FOLD);
-        for p in steps {
+        for p in 0..packed {
+            let mut lanes = [_mm512_setzero_si512(); 2];
             // SAFETY: the caller's contract.
             unsafe {
-                let lanes = S::gather_lanes(ptr, &self.steps[p * S::FOLD..], self.lanes);
-                self.put(p, packed, lanes);
+                for (lanes, step) in lanes.iter_mut().zip(self.folded::<S>(p)) {
+                    *lanes = pieces.load::<S, N>(ptr.offset(*step));
+                }
+                self.put(p, packed, S::across(lanes));
             }
         }
     }
 
-    /// Packs vectors of steps: `N` lanes exactly, unless that is 0; steps follow each other, or are gathered.
+    /// The steps that are packed as the `p`th.
+    #[inline(always)]
+    fn folded<S: Source>(&self, p: usize) -> &[isize] {
+        let steps = &self.steps[p * S::FOLD..];
+        &steps[..steps.len().min(S::FOLD)]
+    }
+
+    /// Packs vectors of steps: `N` lanes exactly, unless that is 0.
     ///
     /// # Safety
     /// As for [`pack`].
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn transpose<S: Source, const N: usize>(&self, ptr: *const u8, dense: bool) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    unsafe fn transpose<S: Source, const N: usize>(&self, ptr: *const u8) {
         let count = if N > 0 { N } else { self.lanes.len() };
         let packed = self.steps.len().div_ceil(S::FOLD);
         for p in (0..packed).step_by(S::LANES) {
             let left = packed - p;
             let steps = &self.steps[p * S::FOLD..];
             let steps = &steps[..steps.len().min(S::LANES * S::FOLD)];
+            let pieces = Pieces::of::<S>(steps);
             let mut rows = [_mm512_setzero_si512(); 16];
             // SAFETY: the caller's contract.
             unsafe {
                 for (i, row) in rows.iter_mut().enumerate().take(S::LANES) {
                     if i < count {
                         let from = ptr.offset(*self.lanes.get_unchecked(i));
-                        *row = if dense {
-                            S::load(from.offset(steps[0]), steps.len())
-                        } else {
-                            S::gather(from, steps)
-                        };
+                        *row = S::along(match pieces.len {
+                            1 => pieces.load::<S, 1>(from),
+                            _ => pieces.load::<S, 0>(from),
+                        });
                     }
                 }
                 let steps = if S::LANES == 16 {
