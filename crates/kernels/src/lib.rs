@@ -87,7 +87,7 @@ pub use mask::{count_nonzero, masked_scatter, masked_select, nonzero};
 pub use norm::{NormalizeOp, SoftmaxOp, normalize, softmax};
 pub use num_complex::Complex;
 pub use osteon_spec::DType;
-pub use pooling::{Divisor, Pooling, Span, avg_pool, avg_spread, max_pool};
+pub use pooling::{Divisor, Pooling, Span, Weighted, avg_pool, avg_spread, max_pool, weighted};
 pub use radix::zeroed;
 pub use random::{Distribution, Random, random, shuffled};
 pub use recurrence::{Lines, recurrence};

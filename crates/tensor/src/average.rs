@@ -98,6 +98,7 @@ impl Averages {
                 let (start, end) = (at(i) / n as u128, at(i + 1).div_ceil(n as u128));
                 let count = (end - start) as usize;
                 list.push(Span {
+                    skipped: 0,
                     start: start as usize,
                     count,
                     full: count,

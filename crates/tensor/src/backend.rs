@@ -131,6 +131,16 @@ pub(crate) trait Backend: Sync {
     /// The transpose of `avg_pool`: each element of `src` is added, divided, to the elements of its window in `dst`.
     fn avg_spread(&self, dst: &View, src: &View, how: &Pooling<'_>, divisor: Divisor)
     -> Result<()>;
+    /// The sums of windows of `src`, each element times the weight of its channel and place, of three dims; the last
+    /// place's weight first if `backwards`.
+    fn weighted(
+        &self,
+        dst: &View,
+        src: &View,
+        weight: &View,
+        how: &Pooling<'_>,
+        backwards: bool,
+    ) -> Result<()>;
     /// `dst = Σ lhs · rhs`: `axes` are the dims of `dst`, `summed` those that it lacks, with the strides of all three
     /// views in bytes. All have one dtype.
     fn contract(

@@ -104,6 +104,17 @@ impl Backend for Meta {
         Ok(())
     }
 
+    fn weighted(
+        &self,
+        _dst: &View,
+        _src: &View,
+        _weight: &View,
+        _how: &Pooling<'_>,
+        _backwards: bool,
+    ) -> Result<()> {
+        Ok(())
+    }
+
     fn contract(
         &self,
         _dst: &View,

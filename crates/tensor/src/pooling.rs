@@ -39,6 +39,28 @@ impl<const N: usize> Pool<N> {
     }
 }
 
+/// The part of a window that lies within an input of `size`: of `kernel` elements, the first of which is at `begin`.
+pub(crate) fn span(begin: i128, size: usize, kernel: usize, step: usize, full: usize) -> Span {
+    let [n, k, step] = [size, kernel, step].map(|x| x as i128);
+    let skipped = if begin < 0 {
+        (-begin + step - 1) / step
+    } else {
+        0
+    };
+    let start = begin + skipped * step;
+    let inside = if start >= n {
+        0
+    } else {
+        ((n - 1 - start) / step + 1).min(k - skipped)
+    };
+    Span {
+        start: start as usize,
+        count: inside.max(0) as usize,
+        skipped: skipped as usize,
+        full,
+    }
+}
+
 /// The windows along one dim of `size`.
 fn spans(
     size: usize,
@@ -77,23 +99,8 @@ fn spans(
     let mut list = reserved(count as usize, "pooling")?;
     for i in 0..count {
         let begin = i * s - p;
-        // The first element within the input, and how many there are.
-        let skipped = if begin < 0 {
-            (-begin + step - 1) / step
-        } else {
-            0
-        };
-        let start = begin + skipped * step;
-        let inside = if start >= n {
-            0
-        } else {
-            ((n - 1 - start) / step + 1).min(k - skipped)
-        };
-        list.push(Span {
-            start: start as usize,
-            count: inside.max(0) as usize,
-            full: ((begin + reach).min(n + p) - begin) as usize,
-        });
+        let full = (begin + reach).min(n + p) - begin;
+        list.push(span(begin, size, kernel, dilation, full as usize));
     }
     Ok(list)
 }

@@ -4,7 +4,9 @@
 use crate::View;
 use crate::backend::backend;
 use crate::copy::transfer;
+use crate::create::reserved;
 use crate::matmul::Contract;
+use crate::pooling::{Images, span};
 use crate::target::Target;
 use osteon_memory::copies::{self, CopyReason};
 use osteon_memory::here;
@@ -24,6 +26,11 @@ pub struct Windows<const N: usize> {
     pub(crate) kernel: [usize; N],
     pub(crate) output: [usize; N],
 }
+
+/// Channels that are few beside the rows of a tile: those of all classes of elements are done together.
+const FEW: usize = 12;
+/// How many times larger zeros may make a kernel for that.
+const MORE: f64 = 2.0;
 
 /// One of the three tensors of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +107,11 @@ impl<const N: usize> Windows<N> {
     ) -> Result<View> {
         let made = w.shape()[0];
         let out = alloc(x, [x.shape()[0], made], &self.output, format, op)?;
+        if self.separate(x, made, w.shape()[1], self.stride) {
+            let border = self.border.map(|border| border as isize);
+            self.each_channel(&out, x, w, self.stride, border, false)?;
+            return Ok(out);
+        }
         let x = self.bordered(x, format, op)?;
         let (groups, each, depth) = (self.groups, made / self.groups, w.shape()[1]);
         let (ws, xs) = (w.stride(), x.stride());
@@ -116,6 +128,59 @@ impl<const N: usize> Windows<N> {
         }
         contract.write_to(&out.unflatten(1, &[groups as isize, each as isize])?)?;
         Ok(out)
+    }
+
+    /// Whether each channel of the result is made of one channel, over two dims at most, and is better weighted where it
+    /// lies, without a border around the input: where channels are vectors, and where lines are not read as such.
+    fn separate(&self, x: &View, made: usize, depth: usize, stride: [usize; N]) -> bool {
+        let vectors = x.stride()[1] == 1 || stride[N - 1] != 1;
+        self.groups == made && depth == 1 && N <= 2 && vectors
+    }
+
+    /// `y[o] = Σ w[k]·x[i]` of each channel by itself, where `i + border = o·stride + k·dilation`.
+    #[track_caller]
+    fn each_channel(
+        &self,
+        y: &View,
+        x: &View,
+        w: &View,
+        stride: [usize; N],
+        border: [isize; N],
+        backwards: bool,
+    ) -> Result<()> {
+        // Of one dim as of two, the first of size 1.
+        let plane = |v: &View| {
+            if N == 1 {
+                v.unsqueeze(2)
+            } else {
+                Ok(v.clone())
+            }
+        };
+        let [y, x, w] = [plane(y)?, plane(x)?, plane(w)?];
+        let mut spans = [Vec::new(), Vec::new()];
+        let mut step = [1; 2];
+        for (k, spans) in spans.iter_mut().enumerate() {
+            let (count, size, kernel) = (y.shape()[k + 2], x.shape()[k + 2], w.shape()[k + 2]);
+            let (stride, border) = match (k + N).checked_sub(2) {
+                Some(d) => {
+                    step[k] = self.dilation[d];
+                    (stride[d], border[d])
+                }
+                None => (1, 0),
+            };
+            *spans = reserved(count, "windows")?;
+            spans.extend((0..count).map(|i| {
+                let begin = i as i128 * stride as i128 - border as i128;
+                span(begin, size, kernel, step[k], kernel)
+            }));
+        }
+        let images = Images {
+            view: x,
+            single: false,
+            format: MemoryFormat::Contiguous,
+        };
+        let how = images.pooling(&spans, step, &y, None);
+        backend(y.device()).weighted(&y, &images.view, &w.select(1, 0)?, &how, backwards)
     }
 
     /// `w[k] = Σ y[o]·x[i]`
@@ -153,6 +218,18 @@ impl<const N: usize> Windows<N> {
     ) -> Result<View> {
         let (stride, dilation, groups) = (self.stride, self.dilation, self.groups);
         let (each, depth) = (w.shape()[1], w.shape()[0] / groups);
+        if stride == [1; N] && self.separate(y, w.shape()[0], each, stride) {
+            // Windows over `y` in which the kernel walks back.
+            let out = alloc(y, [y.shape()[0], groups], &self.input, format, op)?;
+            let border = std::array::from_fn(|d| {
+                (dilation[d] * (self.kernel[d] - 1)) as isize - self.border[d] as isize
+            });
+            self.each_channel(&out, y, w, [1; N], border, true)?;
+            return Ok(out);
+        }
+        if let Some(out) = self.all_classes(w, y, format, op)? {
+            return Ok(out);
+        }
         let mut border = [(0, 0); N];
         for d in 0..N {
             // So far do windows of the result reach beyond `y`.
@@ -211,6 +288,75 @@ impl<const N: usize> Windows<N> {
     }
 }
 
+impl<const N: usize> Windows<N> {
+    /// `x[i] = Σ w[k]·y[o]` in one contraction, in which elements of the kernel that are a stride apart are summed and those
+    /// within a stride are rows: where these classes are of one size, or are made so by zeros around a kernel whose classes
+    /// alone would be too few rows.
+    #[track_caller]
+    fn all_classes(
+        &self,
+        w: &View,
+        y: &View,
+        format: MemoryFormat,
+        op: &'static str,
+    ) -> Result<Option<View>> {
+        let (stride, groups) = (self.stride, self.groups);
+        let (each, depth) = (w.shape()[1], w.shape()[0] / groups);
+        let fits = |d: usize| self.dilation[d] == 1 && self.input[d].is_multiple_of(stride[d]);
+        if stride == [1; N] || !(0..N).all(fits) {
+            return Ok(None);
+        }
+        // With these the kernel begins and ends with a whole stride.
+        let zeros: [(usize, usize); N] = std::array::from_fn(|d| {
+            let before = (stride[d] - self.border[d] % stride[d]) % stride[d];
+            let end = (before + self.kernel[d]) % stride[d];
+            (before, (stride[d] - end) % stride[d])
+        });
+        if zeros != [(0, 0); N] {
+            let more = |d: usize| (zeros[d].0 + self.kernel[d] + zeros[d].1) as f64;
+            let times: f64 = (0..N).map(|d| more(d) / self.kernel[d] as f64).product();
+            if each > FEW || times > MORE {
+                return Ok(None);
+            }
+        }
+        let w = padded(w, &zeros, MemoryFormat::Contiguous, op)?;
+        let count: [usize; N] = std::array::from_fn(|d| w.shape()[d + 2] / stride[d]);
+        let skipped: [usize; N] =
+            std::array::from_fn(|d| (self.border[d] + zeros[d].0) / stride[d]);
+        let sizes: [usize; N] = std::array::from_fn(|d| self.input[d] / stride[d]);
+        let border: [(usize, usize); N] = std::array::from_fn(|d| {
+            let end = sizes[d] + skipped[d];
+            (
+                (count[d] - 1).saturating_sub(skipped[d]),
+                end.saturating_sub(self.output[d]),
+            )
+        });
+        let out = alloc(y, [y.shape()[0], each * groups], &self.input, format, op)?;
+        let mut from = padded(y, &border, format, op)?;
+        let (ws, ys) = (w.stride(), Dims::from_slice(from.stride()));
+        let mut part = out.unflatten(1, &[groups as isize, each as isize])?;
+        for d in 0..N {
+            let start = (skipped[d] + border[d].0) as isize;
+            from = from.slice(d as isize + 2, Some(start), None, 1)?;
+            part = part.unflatten(2 * d as isize + 3, &[sizes[d] as isize, stride[d] as isize])?;
+        }
+        let mut contract = Contract::new(Target::fresh(op), &w, &from);
+        contract.keep(y.shape()[0], 0, ys[0]);
+        contract.keep(groups, ws[0] * depth, ys[1] * depth);
+        contract.keep(each, ws[1], 0);
+        for d in 0..N {
+            contract.keep(sizes[d], 0, ys[d + 2]);
+            contract.keep(stride[d], ws[d + 2], 0);
+        }
+        contract.sum(depth, ws[0], ys[1]);
+        for d in 0..N {
+            contract.sum(count[d], ws[d + 2] * stride[d], ys[d + 2].wrapping_neg());
+        }
+        contract.write_to(&part)?;
+        Ok(Some(out))
+    }
+}
+
 /// The input with a border of zeros before and after its last dims; itself where there is none.
 #[track_caller]
 pub(crate) fn padded(
@@ -234,14 +380,14 @@ pub(crate) fn padded(
         format_args!("{} with a border of zeros", input.layout()),
     )?;
     let out = View::alloc(layout, input.dtype(), &input.device(), op)?;
-    backend(out.device()).fill(&out, Scalar::Bool(false))?;
     let mut inside = out.clone();
-    for (i, (before, _)) in border.iter().enumerate() {
-        inside = inside.narrow(
-            (first + i) as isize,
-            *before as isize,
-            input.shape()[first + i] as isize,
-        )?;
+    for (i, &(before, after)) in border.iter().enumerate() {
+        let (d, size) = ((first + i) as isize, input.shape()[first + i]);
+        for (start, count) in [(0, before), (before + size, after)] {
+            let edge = inside.narrow(d, start as isize, count as isize)?;
+            backend(out.device()).fill(&edge, Scalar::Bool(false))?;
+        }
+        inside = inside.narrow(d, before as isize, size as isize)?;
     }
     transfer(&inside, input, CopyReason::Materialized, op, here())?;
     Ok(out)

@@ -326,6 +326,17 @@ impl Backend for Cpu {
         pooling::avg_spread(dst, src, how, divisor)
     }
 
+    fn weighted(
+        &self,
+        dst: &View,
+        src: &View,
+        weight: &View,
+        how: &Pooling<'_>,
+        backwards: bool,
+    ) -> Result<()> {
+        pooling::weighted(dst, src, weight, how, backwards)
+    }
+
     fn contract(
         &self,
         dst: &View,

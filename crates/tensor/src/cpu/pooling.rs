@@ -1,5 +1,6 @@
 //! Windows.
 
+use super::scratch::with_scratch;
 use super::{held, undefined};
 use crate::View;
 use osteon_kernels::{self as kernels, Divisor, Pooling};
@@ -58,4 +59,35 @@ pub(super) fn avg_spread(
         unsafe { run(how, [first(src), std::ptr::null_mut(), first(dst)], divisor) };
     }
     Ok(())
+}
+
+/// See [`Backend::weighted`](crate::backend::Backend::weighted).
+pub(super) fn weighted(
+    dst: &View,
+    src: &View,
+    weight: &View,
+    how: &Pooling<'_>,
+    backwards: bool,
+) -> Result<()> {
+    let kernel = [weight.shape()[1], weight.shape()[2]];
+    let mut strides: [isize; 3] =
+        std::array::from_fn(|d| (weight.stride()[d] * weight.element_size()) as isize);
+    let mut weights = first(weight);
+    if backwards {
+        for d in 0..2 {
+            weights = weights.wrapping_offset((kernel[d] - 1) as isize * strides[d + 1]);
+            strides[d + 1] = -strides[d + 1];
+        }
+    }
+    let work = kernels::weighted(dst.dtype(), kernel, strides)
+        .ok_or_else(|| undefined("a product", dst.dtype()))?;
+    let (bytes, device) = (work.scratch(how.channels), dst.device());
+    with_scratch(bytes, &device, "scratch of a product", |scratch| {
+        let _held = held(dst, [src.into(), weight.into()])?;
+        if dst.numel() > 0 {
+            // SAFETY: as above.
+            unsafe { work.run(how, [first(dst), weights, first(src)], scratch) };
+        }
+        Ok(())
+    })
 }
