@@ -4,7 +4,7 @@ use osteon::nn::{
     self, BatchNorm1d, Dropout, Embedding, Layer, Linear, Module, Parts, ReLU, Sequential, init,
 };
 use osteon::{DType, Device, Result, Tensor, memory};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 nn::module! {
     /// A residual block.
@@ -53,8 +53,15 @@ fn names(list: &[(String, Tensor)]) -> Vec<&str> {
     list.iter().map(|(name, _)| &**name).collect()
 }
 
+/// Random numbers are the process's: one test at a time draws them.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn names_go_by_parts_and_ties_count_once() -> Result<()> {
+    let _alone = alone();
     let model = Tied::new(7, 4, 2)?;
     let parameters = model.named_parameters();
     assert_eq!(
@@ -102,6 +109,7 @@ fn names_go_by_parts_and_ties_count_once() -> Result<()> {
 
 #[test]
 fn names_from_outside_win_and_those_given_by_hand_stay() -> Result<()> {
+    let _alone = alone();
     let mine = nn::parameter(Tensor::new([1f32])?.named("mine"))?;
     struct Holder(Tensor, Sequential);
     impl Module for Holder {
@@ -130,6 +138,7 @@ fn names_from_outside_win_and_those_given_by_hand_stay() -> Result<()> {
 
 #[test]
 fn states_go_through_files_and_ties_stay() -> Result<()> {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     for extension in ["pt", "safetensors"] {
         let path = dir.path().join(format!("model.{extension}"));
@@ -156,6 +165,7 @@ fn states_go_through_files_and_ties_stay() -> Result<()> {
 
 #[test]
 fn states_that_do_not_fit_are_told_whole_and_change_nothing() -> Result<()> {
+    let _alone = alone();
     let model = Tied::new(7, 4, 1)?;
     let mut state = model.state_dict();
     state.retain(|_, t| !t.is(&model.embed.weight));
@@ -234,6 +244,7 @@ fn states_that_do_not_fit_are_told_whole_and_change_nothing() -> Result<()> {
 
 #[test]
 fn modes_reach_every_part() -> Result<()> {
+    let _alone = alone();
     let model = Tied::new(7, 4, 2)?;
     let x = Tensor::new([1i64, 2, 3])?;
     model.eval();
@@ -260,6 +271,7 @@ fn modes_reach_every_part() -> Result<()> {
 
 #[test]
 fn what_a_module_makes_is_in_its_scope() -> Result<()> {
+    let _alone = alone();
     let model = Tied::new(7, 4, 2)?;
     let scope = |t: &Tensor| {
         let map = memory::map();
@@ -284,6 +296,7 @@ fn what_a_module_makes_is_in_its_scope() -> Result<()> {
 
 #[test]
 fn modules_are_shared_between_threads_and_behind_pointers() -> Result<()> {
+    let _alone = alone();
     let block: Arc<dyn Layer> = Arc::new(Sequential::new().then(Linear::new(4, 4)?).then(ReLU));
     block.eval();
     let x = Tensor::zeros([2, 4], DType::F32, &Device::cpu())?;
@@ -300,6 +313,7 @@ fn modules_are_shared_between_threads_and_behind_pointers() -> Result<()> {
 
 #[test]
 fn frozen_parameters_stay() -> Result<()> {
+    let _alone = alone();
     let layer = Linear::new(2, 2)?;
     layer.requires_grad_(false)?;
     assert!(!layer.forward(&Tensor::new([[1f32, 2.0]])?)?.requires_grad());
@@ -322,6 +336,7 @@ fn moments(t: &Tensor) -> Result<[f64; 4]> {
 
 #[test]
 fn initial_values_have_pytorchs_distributions() -> Result<()> {
+    let _alone = alone();
     osteon::manual_seed(1);
     let close = |what: &str, x: f64, y: f64, tolerance: f64| {
         assert!((x - y).abs() <= tolerance, "{what}: {x} instead of {y}");
@@ -422,6 +437,7 @@ fn initial_values_have_pytorchs_distributions() -> Result<()> {
 
 #[test]
 fn a_model_without_memory_has_shapes() -> Result<()> {
+    let _alone = alone();
     let before = memory::allocated(&Device::cpu());
     let model = nn::build_in(DType::BF16, &Device::meta(), || {
         Tied::new(1 << 20, 1 << 12, 1)
@@ -435,6 +451,7 @@ fn a_model_without_memory_has_shapes() -> Result<()> {
 
 #[test]
 fn masks_of_attention_join() -> Result<()> {
+    let _alone = alone();
     osteon::manual_seed(2);
     let cpu = Device::cpu();
     let attention = nn::MultiheadAttention::new(4, 2)?;
