@@ -8,6 +8,7 @@ use crate::backend::backend;
 use crate::create::reserved;
 use crate::target::with_out;
 use osteon_kernels::{key_of_nan, par::par_slices};
+use osteon_memory::{attribute, here};
 use osteon_spec::{DType, Error, Kind, Result};
 
 /// Elements that are searched for by one thread, at least.
@@ -92,14 +93,15 @@ impl View {
         } else {
             "unique"
         };
-        let [firsts, inverse, counts] = backend(self.device())
-            .classes(self, consecutive)
-            .map_err(|e| e.op(op))?;
-        Ok(Unique {
-            values: self.take(&firsts)?,
-            inverse,
-            counts,
-        })
+        let run = || {
+            let [firsts, inverse, counts] = backend(self.device()).classes(self, consecutive)?;
+            Ok(Unique {
+                values: self.take(&firsts)?,
+                inverse,
+                counts,
+            })
+        };
+        attribute(here(), run).map_err(|e: Error| e.op(op))
     }
 
     /// The different slices at the indices of a dim, in lexicographic order, or, of a `consecutive` search, one for each run of equal

@@ -143,7 +143,11 @@ pub(super) fn keys(src: &View, out: &mut [u64]) -> Result<()> {
 /// See [`Backend::classes`](crate::backend::Backend::classes).
 #[track_caller]
 pub(super) fn classes(src: &View, consecutive: bool) -> Result<[View; 3]> {
-    let (n, op) = (src.numel(), "unique");
+    let n = src.numel();
+    let op = match consecutive {
+        true => "unique_consecutive",
+        false => "unique",
+    };
     let made =
         |shape: &[usize]| View::alloc(Layout::contiguous(shape)?, DType::I64, &src.device(), op);
     let inverse = made(src.shape())?;
