@@ -32,7 +32,8 @@ const GOALS: &[Goal] = &[
         threads: 2,
         reached: |c| Some(c.torch?.median_ns / c.own.median_ns / 0.95),
         why: "what is bound by memory alone is level with PyTorch, and a round decides; results of some 12 to 16 MB fit the shared cache or not, \
-              as its other users leave room; products of `bf16` take 3 to 10 % longer, in some rounds half as long again.",
+              as its other users leave room; rows of 100 bytes pay for a call each; products of `bf16` take 3 to 10 % longer, in some rounds half as \
+              long again.",
     },
     Goal {
         name: "strided copies of `f32` and `f64`: HPTT's share of the copy limit",
@@ -84,8 +85,7 @@ const GOALS: &[Goal] = &[
             let large = c.own.group == "D" && c.own.bytes > 40e6;
             large.then(|| c.rate() / c.limits.read / 0.8)
         },
-        why: "softmax along dim 0 reads memory twice and takes two exponentials an element; the variance is summed in `float64`, four operations \
-              an element.",
+        why: "softmax along dim 0 reads memory twice and takes two exponentials an element.",
     },
     Goal {
         name: "`f32` products of 512 and 1024, any strides: 90 % of the multiply-add peak",
