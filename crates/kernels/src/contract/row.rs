@@ -50,21 +50,10 @@ impl<'a> RowWork<'a> {
         let work = batch.saturating_mul(cols).saturating_mul(depth.max(1));
         let threads = num_threads().min(work.div_ceil(GRAIN)).max(1);
         let parts = parts(dims, typed);
-        if parts > 1 {
-            let tile = cols.min(WIDE);
-            let count = cols.div_ceil(tile);
-            return RowWork {
-                dims,
-                typed,
-                cols: tile,
-                count,
-                parts,
-                workers: threads.min(count * parts),
-            };
-        }
-        let mut tile = cols.clamp(1, COLS);
+        let mut tile = cols.clamp(1, if parts > 1 { WIDE } else { COLS });
         let count = |tile: usize| batch * cols.div_ceil(tile);
-        while threads > 1 && count(tile) < 2 * threads && tile * depth > GRAIN && tile > UNIT {
+        let shares_tiles = parts == 1 && threads > 1;
+        while shares_tiles && count(tile) < 2 * threads && tile * depth > GRAIN && tile > UNIT {
             tile = (tile / 2).next_multiple_of(UNIT);
         }
         RowWork {
@@ -73,7 +62,7 @@ impl<'a> RowWork<'a> {
             cols: tile,
             count: count(tile),
             parts,
-            workers: threads.min(count(tile)),
+            workers: threads.min(count(tile) * parts),
         }
     }
 

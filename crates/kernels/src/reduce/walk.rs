@@ -6,7 +6,7 @@ use super::Reducer;
 use crate::Params;
 use crate::accumulator::{Fold, MAX_SIZE, Rows};
 use crate::operand::{BLOCK, Block, Form, Operand, Staging};
-use crate::par::{num_threads, par_for};
+use crate::par::{Destination, num_threads, par_for};
 use crate::transpose::transpose_matrix;
 use osteon_spec::{DType, Plan};
 use std::mem::MaybeUninit;
@@ -115,7 +115,7 @@ impl Reducer {
             let needed = split.parts * split.band * self.fold.size + ALIGN;
             assert!(scratch.len() >= needed, "too little scratch");
             let base = scratch.as_mut_ptr().cast::<u8>();
-            let accs = Shared(base.wrapping_add(base.align_offset(ALIGN)));
+            let accs = Destination(base.wrapping_add(base.align_offset(ALIGN)));
             walk.for_each_part(0..results, split.band, |band| {
                 // SAFETY: the caller's contract; the scratch holds an accumulator for each of the band in each part.
                 unsafe { walk.in_parts(&band, split.parts, &accs) };
@@ -513,7 +513,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Safety
     /// The contract of [`Reducer::run`]; there is room for an accumulator for each result in each part.
-    unsafe fn in_parts(&self, band: &Range<usize>, parts: usize, accs: &Shared) {
+    unsafe fn in_parts(&self, band: &Range<usize>, parts: usize, accs: &Destination<u8>) {
         let (fold, elements) = (&self.reducer.fold, self.reduced.numel());
         let at = |part: usize, result: usize| {
             let place = part * band.len() + result - band.start;
@@ -566,9 +566,3 @@ pub(crate) unsafe fn take(
         unsafe { (fold.across)([accs, rows], len, &fold.params) };
     }
 }
-
-/// What several threads write at different places.
-struct Shared(*mut u8);
-
-// SAFETY: each thread writes accumulators of its own.
-unsafe impl Sync for Shared {}
